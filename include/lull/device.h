@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The device contract: what executes work and owns the clock.
+ *
+ * There is one caller, the world, in one thread. The world submits work to lanes and waits; it
+ * never knows whether time is virtual. What crosses is plain values and one borrowed batch.
+ *
+ *   lane = ops->lane_open(dev, gpu, 1, LULL_LANE_SERVE);
+ *   ops->submit(dev, &work);                       // last phase of an instant
+ *   n = ops->wait(dev, until, completions, max);   // the clock moves only in here
+ *   now = ops->now(dev);
+ *
+ * INSTANT RULE (F2, F4). Forward and training work is submitted only in the last phase of an
+ * instant, copies in any phase. Which lanes of a GPU are active counts when time moves, that is in
+ * wait(until > now), not at submit or completion.
+ *
+ * REPORT RULE (F8, F22). A device may report boundaries, end a repeat early at a boundary, or
+ * return from wait early with nothing, at will. Nothing outside the world's hot state may depend
+ * on which of these it did.
+ */
+#ifndef LULL_DEVICE_H
+#define LULL_DEVICE_H
+
+#include <lull/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LULL_DEVICE_ABI = 1 };
+
+struct lull_device; /* opaque, owned by whoever created it */
+
+/* What a lane is for; lanes of one GPU may contend. */
+enum lull_lane_kind { LULL_LANE_SERVE, LULL_LANE_TRAIN, LULL_LANE_COPY };
+
+/* Kinds of work. A device refuses a kind it does not build with LULL_DEV_UNSUPPORTED. */
+enum lull_work_kind {
+  LULL_WORK_FORWARD,      /* steps of lull_work.batch, repeated */
+  LULL_WORK_COPY_OUT,     /* KV of lull_work.tag from device to host, lull_work.bytes */
+  LULL_WORK_COPY_IN,      /* the way back */
+  LULL_WORK_TRAIN_MICRO,  /* forward + backward of one micro-step */
+  LULL_WORK_OPTIMIZER,    /* optimiser step */
+  LULL_WORK_ADAPTER_LOAD, /* adapter version to a slot */
+  LULL_WORK_ADAPTER_DROP,
+  LULL_WORK_WEIGHTS_LOAD, /* wake from a sleep level */
+  LULL_WORK_WEIGHTS_DROP,
+  LULL_WORK_COLLECTIVE
+};
+
+/* Results of calls and lull_completion.status. */
+enum lull_dev_status {
+  LULL_DEV_OK = 0,
+  LULL_DEV_UNSUPPORTED = -1, /* not supported by this device */
+  LULL_DEV_NO_MEMORY = -2,   /* reserve or submit would exceed the GPU's memory */
+  LULL_DEV_BAD_CALL = -3,    /* a caller's error: lane unknown or full, no work, time in the past */
+  LULL_DEV_IO = -4           /* the device itself failed */
+};
+
+/* One prefill chunk of a batch: positions start .. start+tokens-1 of a request. */
+struct lull_chunk {
+  lull_id request;
+  uint32_t start, tokens;
+};
+
+/*
+ * A forward batch. Owned by the world, which edits it only while no ticket runs on it; the device
+ * borrows it until the final completion and advances its own positions within a repeat (F10): step
+ * i of a repeat (from 0) has context sum ctx_q16 + i * ctx_inc_q16, and chunk j starts at
+ * chunk[j].start + i * chunk[j].tokens.
+ *
+ * A simulated device reads the aggregates; a real one reads chunk[] and row[].
+ */
+struct lull_batch {
+  uint32_t rows;          /* decode rows */
+  uint32_t row_tokens;    /* tokens a row computes in a step: 1 + draft depth */
+  int64_t ctx_q16;        /* KV tokens of all rows before step 0, 16 fraction bits (F20) */
+  int64_t ctx_inc_q16;    /* its growth a step: sum of the rows' tokens a step */
+  uint32_t chunks;        /* prefill chunks */
+  uint32_t chunk_tokens;  /* sum of tokens */
+  uint32_t chunk_ends;    /* chunks that end their prompt in step 0 (each samples one token) */
+  int64_t chunk_work;     /* sum of tokens * start + tokens * (tokens + 1) / 2: attended pairs */
+  const struct lull_chunk *chunk; /* [chunks] */
+  const lull_id *row;             /* [rows], or NULL for a device that does not read rows */
+  uint64_t version;               /* changes whenever rows join or leave */
+};
+
+/* Work handed to submit. Zero what does not apply. */
+struct lull_work {
+  uint32_t size;                  /* sizeof(struct lull_work) of the caller */
+  uint8_t kind;                   /* enum lull_work_kind */
+  lull_lane_id lane;
+  const struct lull_batch *batch; /* FORWARD: borrowed until the final completion */
+  uint64_t repeat;                /* FORWARD: steps wanted, >= 1; a bound, never a promise. KV for
+                                     all of them is granted before submit */
+  lull_ticks ticks;               /* kinds whose nominal work the caller states, else 0 */
+  int64_t bytes;                  /* copies and loads */
+  uint64_t tag;                   /* the caller's own, returned in the completion */
+};
+
+/*
+ * k whole steps: the first ends at first_end; step i >= 2 lasts second_dur + (i-2)*dur_inc; the
+ * last ends at last_end. A device without such a law reports steps = 1.
+ */
+struct lull_span {
+  uint64_t steps;
+  lull_time first_end, second_dur, dur_inc, last_end;
+};
+
+/* What wait returns, ordered by (end, lane). */
+struct lull_completion {
+  uint64_t tag;
+  lull_lane_id lane;
+  uint8_t kind;
+  uint8_t final;     /* 0: a report, the ticket runs on; 1: the lane is free (at a boundary) */
+  uint8_t aborted;   /* stopped at a safe point: the partial step after span is lost */
+  int16_t status;    /* enum lull_dev_status */
+  struct lull_span span; /* FORWARD: steps since the last report; steps may be 0 if aborted */
+  lull_time end;     /* when it ended, <= now */
+  lull_time busy;    /* device-busy time since the last report of this ticket */
+  const void *tokens; /* real devices: token ids and stop flags of the rows; else NULL */
+};
+
+/* How interrupt stops a lane. */
+enum lull_interrupt { LULL_AT_BOUNDARY, LULL_AT_SAFEPOINT };
+
+/*
+ * What a device does. The table is const and outlives the device; size and abi let a caller refuse
+ * another version.
+ */
+struct lull_device_ops {
+  uint32_t size, abi; /* sizeof of this struct; LULL_DEVICE_ABI */
+
+  /* The time as of the last return of wait; it does not move in between. Starts at 0. */
+  lull_time (*now)(struct lull_device *);
+
+  /* Opens a lane on n GPUs (n > 1: tensor parallel; its speed is its slowest GPU's, and it is
+   * active on each, F16). Returns its index (0, 1, ... in order of opening) or a negative status. */
+  int (*lane_open)(struct lull_device *, const int *gpu, int n, int kind);
+
+  /* Queues work, FIFO in its lane (depth: see `depth`). All work lasts at least one tick.
+   * Returns 0 or a negative status; a refused submit changes nothing. */
+  int (*submit)(struct lull_device *, const struct lull_work *);
+
+  /*
+   * Asks a lane to stop at the first step boundary (or layer safe point, F13) >= now and after the
+   * ticket's start; a boundary exactly at now counts (F3). It fixes a target in WORK, not a time.
+   * The nearest target wins; it cannot be withdrawn. On a lane at a boundary it does nothing.
+   */
+  void (*interrupt)(struct lull_device *, lull_lane_id, int how);
+
+  /* Boundaries <= now that were not yet reported: how many, and the time of the last one. Pure.
+   * *steps = 0 leaves *boundary unset. (F9) */
+  void (*progress)(struct lull_device *, lull_lane_id, uint64_t *steps, lull_time *boundary);
+
+  /*
+   * Lets time pass until something is to be told or `until` has come; fills at most `max` (>= the
+   * number of lanes) completions and returns how many, or a negative status. Returns at the first
+   * moment at which there is one, with all of that moment. until == now is a poll. A real device
+   * may return late; now() then says so.
+   */
+  int (*wait)(struct lull_device *, lull_time until, struct lull_completion *, int max);
+
+  /* Takes or gives back GPU memory, in bytes; reserve fails with LULL_DEV_NO_MEMORY. */
+  int (*reserve)(struct lull_device *, int gpu, int64_t bytes);
+  void (*release)(struct lull_device *, int gpu, int64_t bytes);
+
+  /* Most steps the device takes in one submit (a real one asks for few, F10), >= 1. */
+  uint64_t (*max_repeat)(struct lull_device *);
+
+  /* Submitted works a lane holds, 1 or 2 (design: plan for step n+1 may be asked before n ends). */
+  int (*depth)(struct lull_device *);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Calibrations: fitted curves of one model on one GPU with one engine, their residuals and where
+ * they come from. One HDF5 file each (layout in docs/calibration.md), readable by h5py; written by
+ * calib/, read here. The default ones are embedded in the program and found by name.
+ */
+#ifndef MODELS_CALIBRATION_H
+#define MODELS_CALIBRATION_H
+
+#include <lull/types.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* A curve of y (integer ps) over x (integer), x strictly ascending; linear between the knots. */
+struct calibration_curve {
+  uint32_t n;
+  int64_t *x, *y;            /* [n], owned */
+};
+
+/* Time of one layer's decode attention over (rows, mean context): y[i * nctx + j] in ps. */
+struct calibration_grid {
+  uint32_t nrows, nctx;
+  int64_t *rows, *ctx, *y;   /* [nrows], [nctx], [nrows * nctx], owned */
+};
+
+/* How well a fitted curve meets the samples it was made from and those held out of it. */
+struct calibration_residual {
+  char curve[48];
+  uint32_t samples, heldout;
+  double p50, p95, max;      /* absolute relative error of the held-out samples */
+};
+
+struct calibration_source {
+  char file[128], sha256[65], engine[64], kernel[128], licence[64], url[192];
+};
+
+struct calibration {
+  char name[64], model[64], gpu[64], weight_dtype[32], kv_dtype[32], engine[64];
+  char digest[65];              /* SHA-256 over the content, lower-case hex */
+  uint32_t layers, hidden, intermediate, vocab;
+  int64_t weight_bytes, kv_bytes_per_token, gpu_memory_bytes;
+  struct calibration_curve body;        /* GEMMs of one layer over tokens */
+  struct calibration_curve head;        /* LM head over sampled positions */
+  struct calibration_curve draft_layer; /* GEMMs of one bf16 layer over tokens (draft head) */
+  struct calibration_grid decode;       /* decode attention of one layer */
+  struct calibration_curve prefill;     /* prefill attention of one layer: over attended pairs */
+  int64_t prefill_token_fs;             /* and so many femtoseconds for each token of the chunks */
+  struct calibration_residual *residual; uint32_t nresiduals; /* owned */
+  struct calibration_source *source; uint32_t nsources;       /* owned */
+};
+
+/* By path (it has a '/' or ends in .h5) or by the name of an embedded one. NULL on failure; an
+ * unknown name is answered with the nearest. Checks structure, ranges, monotonicity and digest. */
+struct calibration *calibration_open(const char *name_or_path, struct base_error *e);
+/* Writes byte-identical files for equal content. */
+int calibration_write(const struct calibration *c, const char *path, struct base_error *e);
+/* SHA-256 over all content but the digest itself, in a fixed order; fills c->digest. */
+void calibration_seal(struct calibration *c);
+void calibration_free(struct calibration *c);
+
+#endif

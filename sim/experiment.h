@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Running a scenario: every arm, candidate and seed, then the verdict. Reads as the way of a
+ * request does: freeze the plan, run the arm, close the ledger, judge.
+ */
+#ifndef SIM_EXPERIMENT_H
+#define SIM_EXPERIMENT_H
+
+#include "sim/ledger/summary.h"
+#include "sim/scenario/scenario.h"
+
+struct experiment_options {
+  const char *only_arm;              /* NULL: all; the baseline is still run if a gate needs it */
+  int has_seed; uint64_t seed;       /* instead of the scenario's */
+  uint64_t max_repeat;               /* see world_config */
+  const volatile int *stop;
+  /* Called as work goes on; fraction in [0,1]. May be NULL. */
+  void (*progress)(void *, const char *what, double fraction);
+  void *progress_ctx;
+  /* Called with each finished run, before its records are freed. May be NULL. -1 stops. */
+  int (*on_run)(void *, const struct scenario *, int arm, int candidate, uint64_t seed,
+                const struct world_config *, const struct world_result *, struct base_error *);
+  void *on_run_ctx;
+};
+
+struct experiment_run { struct summary sum; char plan_digest[33], log_digest[33]; };
+struct experiment_arm {
+  int skipped;                       /* not asked for */
+  uint32_t ncandidates;
+  struct experiment_run *run;        /* [ncandidates][nseeds] row-major */
+  int *best;                         /* [nseeds]: chosen candidate by seed, -1: none qualifies */
+  struct summary pooled;             /* over seeds, each with its best candidate */
+  int qualified;                     /* every seed has a best */
+  double *ratio;                     /* [nseeds] against the baseline; NaN where undefined */
+  double ratio_pooled, ratio_low, ratio_high; /* pooled; Student-t 95% interval over seeds */
+};
+enum experiment_outcome { OUTCOME_PASS, OUTCOME_FAIL, OUTCOME_INCONCLUSIVE };
+struct experiment_gate { double value; int outcome; char why[160]; };
+
+struct experiment {
+  const struct scenario *scenario;   /* borrowed */
+  uint32_t nseeds; uint64_t *seed;
+  struct experiment_arm *arm;        /* [narms] */
+  struct experiment_gate *gate;      /* [ngates] */
+  int exit_code;                     /* enum base_code, by gates and partial */
+  int partial;
+};
+
+/* NULL on failure. */
+struct experiment *experiment_run(const struct scenario *s, const struct experiment_options *o,
+                                  struct base_error *e);
+void experiment_free(struct experiment *x);
+
+#endif
