@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The decode batch of a server, lazily: nothing is touched per token or per row and step.
+ *
+ * A row's progress follows from the server's step count (F20), its end is a key in a heap, and KV
+ * growth is counted by residue: without speculation a row's position in its last block is
+ * (kv - 1) mod block = (kv0 - 1 - join_step + step) mod block, so rows with equal (kv0 - 1 -
+ * join_step) mod block cross into a new block at the same steps. Speculating rows grow unevenly;
+ * there growth is a sum over the rows.
+ */
+#include <assert.h>
+
+#include "sim/world/internal.h"
+
+/* ------------------------------------------------------------------------------ finish heap --- */
+
+static int before(const struct world *w, lull_id a, lull_id b)
+{
+  const struct req *x = req_at(w, a), *y = req_at(w, b);
+  return x->finish_step != y->finish_step ? x->finish_step < y->finish_step : a < b;
+}
+
+static void heap_put(struct world *w, struct server *s, uint32_t i, lull_id id)
+{
+  s->heap[i] = id;
+  req_at(w, id)->heap_pos = i;
+}
+
+static void heap_sift(struct world *w, struct server *s, uint32_t i, uint32_t n)
+{
+  lull_id id = s->heap[i];
+  while (i && before(w, id, s->heap[(i - 1) / 2])) {
+    heap_put(w, s, i, s->heap[(i - 1) / 2]);
+    i = (i - 1) / 2;
+  }
+  for (;;) {
+    uint32_t c = 2 * i + 1;
+    if (c >= n)
+      break;
+    if (c + 1 < n && before(w, s->heap[c + 1], s->heap[c]))
+      c++;
+    if (!before(w, s->heap[c], id))
+      break;
+    heap_put(w, s, i, s->heap[c]);
+    i = c;
+  }
+  heap_put(w, s, i, id);
+}
+
+static void heap_remove(struct world *w, struct server *s, uint32_t i, uint32_t n)
+{
+  if (i == n - 1)
+    return;
+  heap_put(w, s, i, s->heap[n - 1]);
+  heap_sift(w, s, i, n - 1);
+}
+
+/* --------------------------------------------------------------------------------------- KV --- */
+
+static int64_t blocks_for(const struct server *s, uint64_t kv)
+{
+  return (int64_t)((kv + s->cfg->row_tokens - 1 + s->cfg->block_tokens - 1) >> s->block_shift);
+}
+
+static uint32_t residue_of(const struct server *s, const struct req *r)
+{
+  return (uint32_t)(r->v.kv0 - 1 - r->v.join_step) & (s->cfg->block_tokens - 1);
+}
+
+static uint64_t kv_after(const struct req *r, uint64_t step)
+{
+  return r->v.kv0 + (((step - r->v.join_step) * r->rate_q16 + r->v.phase_q16) >> 16);
+}
+
+/* Blocks that the next `steps` steps of all rows take beyond those held. */
+int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps)
+{
+  int64_t sum = 0;
+  if (!s->rows)
+    return 0;
+  if (s->cfg->row_tokens == 1) {
+    uint32_t mask = s->cfg->block_tokens - 1;
+    for (uint32_t i = 0; i <= mask; i++) {
+      uint64_t pos = (i + s->step) & mask;
+      sum += (int64_t)s->residue[i] * (int64_t)((pos + steps) >> s->block_shift);
+    }
+    return sum;
+  }
+  for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+    for (lull_id i = s->head[LULL_DECODE][c]; i >= 0;) {
+      const struct req *r = req_at(w, i);
+      sum += blocks_for(s, kv_after(r, s->step + steps));
+      i = r->v.next;
+    }
+  }
+  return sum - s->decode_blocks;
+}
+
+/* The most steps, up to `steps`, whose growth stays within `blocks`. */
+uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
+                        int64_t blocks)
+{
+  if (batch_growth(w, s, steps) <= blocks)
+    return steps;
+  uint64_t lo = 0, hi = steps;
+  while (hi - lo > 1) {
+    uint64_t mid = lo + (hi - lo) / 2;
+    if (batch_growth(w, s, mid) <= blocks)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+/* Blocks that one step takes of a row that holds blocks_for(kv), given the phase it would have. */
+int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
+                          uint32_t phase_q16)
+{
+  uint64_t next = kv + (((uint64_t)r->rate_q16 + phase_q16) >> 16);
+  return blocks_for(s, next) - blocks_for(s, kv);
+}
+
+/* ----------------------------------------------------------------------------------- stays --- */
+
+static void make_fresh(struct server *s, struct req *r)
+{
+  s->fresh[s->nfresh] = r->v.id;
+  r->fresh_pos = ++s->nfresh;
+  s->fresh_of[r->v.cls]++;
+}
+
+static void drop_fresh(struct world *w, struct server *s, struct req *r)
+{
+  if (!r->fresh_pos)
+    return;
+  lull_id last = s->fresh[--s->nfresh];
+  s->fresh[r->fresh_pos - 1] = last;
+  req_at(w, last)->fresh_pos = r->fresh_pos;
+  r->fresh_pos = 0;
+  s->fresh_of[r->v.cls]--;
+}
+
+/* r has KV of kv0 tokens and v.blocks blocks, and output left to generate. */
+void batch_join(struct world *w, struct server *s, struct req *r)
+{
+  uint64_t left = (uint64_t)(r->output - r->v.gen0) << 16;
+  assert(r->output > r->v.gen0);
+  req_enter(w, r, LULL_DECODE);
+  r->v.join_step = s->step;
+  r->v.rate_q16 = r->rate_q16;
+  r->v.phase_q16 = r->phase_q16;
+  r->finish_step = s->step + (left - r->phase_q16 + r->rate_q16 - 1) / r->rate_q16;
+  s->fixed_blocks -= r->v.blocks;
+  r->v.blocks = 0;
+  s->decode_blocks += blocks_for(s, r->v.kv0);
+  s->residue[residue_of(s, r)]++;
+  s->ctx_q16 += ((int64_t)r->v.kv0 << 16) + r->phase_q16;
+  s->ctx_inc_q16 += r->rate_q16;
+  for (int i = 0; i < 3; i++)
+    r->at_join[i] = s->sum[i];
+  make_fresh(s, r);
+  s->heap[s->rows] = r->v.id;
+  r->heap_pos = s->rows++;
+  heap_sift(w, s, r->heap_pos, s->rows);
+  s->batch.version++;
+}
+
+/*
+ * What a row's stay has earned so far, in 1/12 ps (see world.h): the prefix sums are, over steps k
+ * of the server with rate and slope of that step, S0 = sum of rate * u * row_tokens, S1 = sum of
+ * rate * slope, S2 = sum of rate * slope * k.
+ */
+int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16)
+{
+  base_int128 d0 = s->sum[0] - r->at_join[0], d1 = s->sum[1] - r->at_join[1],
+              d2 = s->sum[2] - r->at_join[2];
+  base_int128 ctx0 = ((base_int128)r->v.kv0 << 16) + r->v.phase_q16;
+  base_int128 q16 = (d0 << 16) + ctx0 * d1 +
+                    (base_int128)r->rate_q16 * (d2 - (base_int128)r->v.join_step * d1);
+  *fraction_q16 = q16 & 0xffff;
+  return (int64_t)(q16 >> 16);
+}
+
+/* Makes its lazy counters concrete and takes it out of the batch; its blocks become fixed ones. The
+ * caller enters it into another list. */
+void batch_leave(struct world *w, struct server *s, struct req *r)
+{
+  uint64_t k = s->step - r->v.join_step;
+  uint64_t q16 = k * r->rate_q16 + r->v.phase_q16;
+  base_int128 fraction;
+  r->pending += row_share(s, r, &fraction);
+  s->residue_q16[r->v.cls] += fraction;
+  s->ctx_q16 -= (int64_t)(((uint64_t)r->v.kv0 << 16) + q16);
+  s->ctx_inc_q16 -= r->rate_q16;
+  s->residue[residue_of(s, r)]--;
+  if (r->fresh_pos)
+    drop_fresh(w, s, r);
+  else
+    r->last_emit = s->last_emit;
+  heap_remove(w, s, r->heap_pos, s->rows--);
+  uint32_t tokens = (uint32_t)(q16 >> 16);
+  r->v.kv0 += tokens;
+  r->v.gen0 = r->output - r->v.gen0 < tokens ? r->output : r->v.gen0 + tokens;
+  r->phase_q16 = (uint32_t)(q16 & 0xffff);
+  r->v.phase_q16 = r->v.rate_q16 = 0;
+  r->v.blocks = (uint32_t)blocks_for(s, r->v.kv0);
+  s->decode_blocks -= r->v.blocks;
+  s->fixed_blocks += r->v.blocks;
+  s->batch.version++;
+}
+
+/* Counters of all rows move on; chunks and the ledger are step.c's. */
+void batch_advance(const struct world *w, struct server *s, uint64_t steps, lull_time at)
+{
+  s->decode_blocks += batch_growth(w, s, steps);
+  s->step += steps;
+  s->ctx_q16 += (int64_t)steps * s->ctx_inc_q16;
+  s->boundary = at;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Phase 1 of an instant: completions, arrivals, timers, time wakes, refills, until quiet (F1, F2).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world/internal.h"
+
+void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text)
+{
+  if (!w->cfg->log)
+    return;
+  struct world_log_line l = {.time = w->now,
+                             .server = (int16_t)server,
+                             .kind = (uint8_t)kind,
+                             .a = a,
+                             .b = b,
+                             .text = text};
+  w->cfg->log(w->cfg->log_ctx, &l);
+}
+
+/* ------------------------------------------------------------------------------------ events ---
+ */
+
+static void send_event(struct world *w, const struct lull_event *ev)
+{
+  log_line(w, ev->server, WORLD_LOG_EVENT, ev->kind,
+           ev->request >= 0 ? ev->request : (int64_t)ev->tag, NULL);
+  if (w->cfg->policy->event)
+    w->cfg->policy->event(w->state, &w->host, ev);
+}
+
+void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at)
+{
+  if (w->nown == w->cap_own) {
+    uint32_t cap = w->cap_own ? 2 * w->cap_own : 16;
+    struct own_event *p = realloc(w->own, cap * sizeof *p);
+    if (!p) {
+      w->failed = 1;
+      base_fail_memory(w->err);
+      return;
+    }
+    w->own = p;
+    w->cap_own = cap;
+  }
+  w->own[w->nown++] = (struct own_event){.kind = kind, .server = server, .id = id, .at = at};
+}
+
+void emit_own(struct world *w)
+{
+  for (uint32_t i = 0; i < w->nown && !w->failed; i++) {
+    struct own_event o = w->own[i];
+    struct lull_event ev = {.size = sizeof ev,
+                            .kind = o.kind,
+                            .server = o.server,
+                            .request = o.id,
+                            .time = w->now,
+                            .at = o.at};
+    send_event(w, &ev);
+  }
+  w->nown = 0;
+}
+
+void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at,
+          uint64_t tag)
+{
+  struct lull_event ev = {.size = sizeof ev,
+                          .kind = kind,
+                          .server = server,
+                          .request = id,
+                          .time = w->now,
+                          .at = at,
+                          .tag = tag};
+  send_event(w, &ev);
+  emit_own(w);
+}
+
+void want(struct world *w, struct server *s, uint32_t reason)
+{
+  s->pending |= reason;
+  if (s->busy) {
+    w->ops->interrupt(w->dev, s->lane, LULL_AT_BOUNDARY);
+    w->poll = 1;
+  }
+}
+
+/* ---------------------------------------------------------------------------------- watchdog ---
+ */
+
+void note_progress(struct world *w)
+{
+  w->idle_events = 0;
+  w->idle_plans = 0;
+}
+
+/* Steps that devices have done so far, reported or not: the watchdog's clock must not depend on how
+ * steps are merged (F14). */
+static uint64_t steps_so_far(struct world *w)
+{
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct server *s = &w->srv[i];
+    uint64_t k = 0;
+    lull_time t;
+    if (s->busy)
+      w->ops->progress(w->dev, s->lane, &k, &t);
+    sum += s->step + k;
+  }
+  return sum;
+}
+
+int note_idle_event(struct world *w)
+{
+  uint64_t steps = steps_so_far(w);
+  if (steps != w->seen_steps) {
+    w->seen_steps = steps;
+    note_progress(w);
+  }
+  if (++w->idle_events <= WORLD_MAX_IDLE_EVENTS)
+    return 0;
+  return world_broken(w,
+                      "%d timers and time wakes without a step, a copy, an arrival or an end: "
+                      "the policy '%s' only waits",
+                      WORLD_MAX_IDLE_EVENTS, w->cfg->policy->name);
+}
+
+/* ------------------------------------------------------------------------------- completions ---
+ */
+
+static int copy_completed(struct world *w, struct server *s, const struct lull_completion *c)
+{
+  struct req *r = req_at(w, (lull_id)c->tag);
+  if (c->status != LULL_DEV_OK)
+    return base_fail(w->err, BASE_ENV, "server %d: the device failed a copy (status %d)", s->v.id,
+                     c->status);
+  s->copying = 0;
+  w->out->swaps++;
+  note_progress(w);
+  if (w->closing)
+    return 0;
+  if (c->kind == LULL_WORK_COPY_OUT) {
+    s->fixed_blocks -= r->v.blocks;
+    r->v.blocks = 0;
+    req_enter(w, r, LULL_SWAPPED);
+  } else {
+    req_enter(w, r, LULL_HELD);
+  }
+  if (s->plan.wake & LULL_WAKE_TRANSFER)
+    want(w, s, LULL_WAKE_TRANSFER);
+  if (plan_submit_copy(w, s))
+    return -1;
+  server_refresh(w, s);
+  emit(w, LULL_EV_TRANSFERRED, s->v.id, r->v.id, c->end, 0);
+  return w->failed ? -1 : 0;
+}
+
+static int completed(struct world *w, const struct lull_completion *c)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct server *s = &w->srv[i];
+    if (c->lane == s->lane)
+      return step_completed(w, s, c);
+    if (c->lane == s->copy_lane)
+      return copy_completed(w, s, c);
+  }
+  return base_fail(w->err, BASE_ENV, "the device reported lane %d, which was never opened",
+                   c->lane);
+}
+
+/* Handles what the last wait returned. */
+int deliver_completions(struct world *w, int n)
+{
+  if (n < 0)
+    return base_fail(w->err, BASE_ENV, "the device failed to wait (status %d)", n);
+  for (int i = 0; i < n; i++) {
+    if (completed(w, &w->comp[i]))
+      return -1;
+  }
+  return 0;
+}
+
+static int poll_device(struct world *w, int *any)
+{
+  if (!w->poll)
+    return 0;
+  w->poll = 0;
+  int n = w->ops->wait(w->dev, w->now, w->comp, w->ncomp_max);
+  *any |= n > 0;
+  return deliver_completions(w, n);
+}
+
+/* ---------------------------------------------------------------------------------- arrivals ---
+ */
+
+int fetch_next(struct world *w)
+{
+  int got = w->cfg->source.next ? w->cfg->source.next(w->cfg->source.ctx, &w->next, w->err) : 0;
+  if (got < 0)
+    return -1;
+  w->has_next = got > 0 && w->next.time < w->cfg->window;
+  if (w->has_next && w->next.time < w->last_arrival)
+    return base_fail(w->err, BASE_INPUT, "arrivals are not in time order at %lld ps",
+                     (long long)w->next.time);
+  if (w->has_next)
+    w->last_arrival = w->next.time;
+  return 0;
+}
+
+static int can_hold(const struct server *s, const struct req *r)
+{
+  uint64_t all = (uint64_t)r->v.prompt + r->output;
+  return all <= s->cfg->model_limit && all - 1 <= UINT32_MAX - LULL_Q16_ONE &&
+         lull_blocks_for(&s->v, (uint32_t)(all - 1)) <= s->cfg->kv_blocks;
+}
+
+static int eligible(const struct world *w, int server, const struct req *r)
+{
+  const struct server *s = &w->srv[server];
+  return (s->cfg->class_mask >> r->v.cls & 1) && can_hold(s, r);
+}
+
+/* F17: the eligible server with the fewest unfinished requests, the lowest on a tie; -1: none. */
+static int default_route(const struct world *w, const struct req *r)
+{
+  int best = -1;
+  for (int i = 0; i < (int)w->cfg->nservers; i++) {
+    if (eligible(w, i, r) && (best < 0 || w->srv[i].unfinished < w->srv[best].unfinished))
+      best = i;
+  }
+  return best;
+}
+
+int route_allowed(const struct world *w, const struct req *r, int server)
+{
+  return server >= 0 && server < (int)w->cfg->nservers && eligible(w, server, r);
+}
+
+/* server: where a refilled request must go, -1: as the policy says. */
+static int arrive(struct world *w, const struct world_arrival *a, int server)
+{
+  struct req *r = req_new(w, a);
+  if (!r)
+    return -1;
+  note_progress(w);
+  int route = server >= 0 ? (eligible(w, server, r) ? server : -1) : default_route(w, r);
+  if (route < 0) {
+    req_end(w, r, WORLD_FATE_FAILED);
+    emit(w, LULL_EV_FAILED, -1, r->v.id, a->time, 0);
+    return w->failed ? -1 : 0;
+  }
+  if (server >= 0)
+    req_route(w, r, server);
+  w->arriving = server >= 0 ? -1 : r->v.id;
+  w->routed = -1;
+  emit(w, LULL_EV_ARRIVED, r->v.server, r->v.id, a->time, 0);
+  w->arriving = -1;
+  if (r->v.state != LULL_WAITING)
+    return w->failed ? -1 : 0; /* rejected in its own event */
+  if (server < 0)
+    req_route(w, r, w->routed >= 0 ? w->routed : default_route(w, r));
+  struct server *s = req_server(w, r);
+  if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+    want(w, s, LULL_WAKE_ARRIVAL);
+  return w->failed ? -1 : 0;
+}
+
+static int deliver_arrivals(struct world *w, int *any)
+{
+  while (w->has_next && w->next.time <= w->now) {
+    struct world_arrival a = w->next;
+    *any = 1;
+    if (fetch_next(w) || arrive(w, &a, -1))
+      return -1;
+  }
+  return 0;
+}
+
+static int deliver_drain(struct world *w, int *any)
+{
+  if (w->drained || w->now < w->cfg->window)
+    return 0;
+  w->drained = 1;
+  *any = 1;
+  lull_time deadline = w->cfg->drain == LULL_NEVER ? 0 : w->cfg->window + w->cfg->drain;
+  emit(w, LULL_EV_DRAIN, -1, -1, w->cfg->window, (uint64_t)deadline);
+  return w->failed ? -1 : 0;
+}
+
+/* More items in a row than any workload has that neither fit nor are wanted. */
+enum { REFILL_MAX_LOST = 10000 };
+
+static int refill(struct world *w, const struct world_backlog *b, int *any)
+{
+  int lost = 0;
+  while (w->now < w->cfg->window && w->srv[b->server].unfinished < b->below) {
+    struct world_arrival a;
+    int got = w->cfg->source.refill(w->cfg->source.ctx, b->cls, w->released[b->cls], &a, w->err);
+    if (got < 0)
+      return -1;
+    if (!got)
+      return 0;
+    w->released[b->cls]++;
+    w->out->released++;
+    a.time = w->now;
+    a.cls = b->cls;
+    *any = 1;
+    uint64_t ended = w->ended;
+    if (arrive(w, &a, b->server))
+      return -1;
+    lost = w->ended > ended ? lost + 1 : 0;
+    if (lost > REFILL_MAX_LOST)
+      return base_fail(w->err, BASE_INPUT,
+                       "class '%s': %d backlog items in a row could not be taken; make the KV pool "
+                       "larger or the items smaller",
+                       w->cfg->cls[b->cls].name, lost);
+  }
+  return 0;
+}
+
+/* ----------------------------------------------------------------------- timers, time wakes --- */
+
+static int deliver_timers(struct world *w, int *any)
+{
+  while (w->ntimers && w->timer[0].at <= w->now) {
+    struct timer t = w->timer[0];
+    memmove(w->timer, w->timer + 1, --w->ntimers * sizeof t);
+    *any = 1;
+    if (note_idle_event(w))
+      return -1;
+    w->in_timer = 1;
+    emit(w, LULL_EV_TIMER, -1, -1, t.at, t.tag);
+    w->in_timer = 0;
+    if (w->failed)
+      return -1;
+  }
+  return 0;
+}
+
+static int deliver_wakes(struct world *w, int *any)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct server *s = &w->srv[i];
+    if (w->wake_at[i] > w->now)
+      continue;
+    w->wake_at[i] = LULL_NEVER;
+    if (!s->unfinished)
+      continue;
+    *any = 1;
+    if (note_idle_event(w))
+      return -1;
+    want(w, s, LULL_WAKE_TIME);
+  }
+  return 0;
+}
+
+int deliver(struct world *w)
+{
+  int any;
+  do {
+    any = 0;
+    if (poll_device(w, &any) || deliver_drain(w, &any) || deliver_arrivals(w, &any) ||
+        deliver_timers(w, &any) || deliver_wakes(w, &any))
+      return -1;
+    for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+      if (refill(w, &w->cfg->backlog[i], &any))
+        return -1;
+    }
+  } while (any || w->poll);
+  return 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The inside of the world. Files by subject: world.c (the loop of instants), deliver.c (what
+ * happens to it), request.c (requests and their lists), batch.c (rows, chunks and KV of a server),
+ * step.c (steps that ended), plan.c (planning and submitting), host.c (what a policy may call),
+ * account.c (the ledger and the invariants).
+ */
+#ifndef SIM_WORLD_INTERNAL_H
+#define SIM_WORLD_INTERNAL_H
+
+#include "models/cost.h"
+#include "sim/world/world.h"
+
+/* Watchdog of F14: events since the last step, copy, arrival or end of a request; plans likewise. */
+enum { WORLD_MAX_IDLE_EVENTS = 100000, WORLD_MAX_PLANS_INSTANT = 64 };
+#define WORLD_MIN_WAKE ((lull_time)1000000) /* shortest period of a time wake: 1 us */
+#define WORLD_CREDIT 12                     /* ledger units a picosecond of one lane alone (F6) */
+
+/* A request: the view that policies read comes first. */
+struct req {
+  struct lull_request v;
+  uint32_t output;       /* true output tokens: never shown to a policy */
+  uint32_t accept_q16;
+  uint32_t rate_q16;     /* on its server; v.rate_q16 shows it while DECODE */
+  uint32_t phase_q16;    /* carried between stays */
+  uint64_t finish_step;  /* DECODE: server step count at which its output is complete */
+  uint32_t heap_pos;     /* DECODE: index in its server's finish heap */
+  uint32_t fresh_pos;    /* 1 + index in the list of rows that have not stepped yet; 0: not there */
+  int32_t chunk;         /* index in its server's plan, -1: none */
+  lull_time last_emit;   /* valid while fresh or not DECODE */
+  base_int128 at_join[3];/* prefix sums of its server at join */
+  int64_t pending;       /* ledger share since its KV was last lost */
+};
+
+/* A request's own list of copies waiting for the lane. */
+struct copy {
+  lull_id id;
+  uint8_t kind; /* LULL_WORK_COPY_OUT or _IN */
+  int64_t bytes;
+};
+
+struct server {
+  struct lull_server v;  /* as policies see it; brought to the last boundary by host.server() */
+  const struct world_server *cfg;
+  lull_lane_id lane, copy_lane;
+  lull_id head[LULL_STATES][LULL_CLASSES], tail[LULL_STATES][LULL_CLASSES];
+  uint32_t unfinished;
+
+  /* batch: as of step `step`, which v.step may run ahead of while a ticket is out */
+  uint64_t step;
+  lull_time boundary;
+  struct lull_batch batch; /* rows, chunks; ctx_q16 is that of `step` */
+  struct lull_chunk *chunk;
+  uint32_t rows;
+  int64_t ctx_q16, ctx_inc_q16;
+  lull_id *heap;           /* finish heap by (finish_step, id): [rows] */
+  lull_id *fresh;          /* rows that joined since the last step */
+  uint32_t nfresh, fresh_of[LULL_CLASSES];
+  lull_time last_emit;     /* of all rows that are not fresh */
+
+  /* KV */
+  uint32_t block_shift;
+  uint32_t *residue;       /* [block_tokens]: rows by position in their last block, by (kv0 - 1 -
+                              join_step) mod block; unused when speculating */
+  int64_t fixed_blocks;    /* of requests that are not DECODE */
+  int64_t decode_blocks;
+
+  /* plan in force */
+  struct lull_plan plan;
+  uint64_t plan_step;      /* step count when it was made */
+  uint32_t pending;        /* reasons that have occurred */
+  uint8_t busy;            /* a forward ticket is out */
+  uint8_t planning, started, reserved;
+  lull_time step_start;    /* busy: when the step under way began */
+
+  /* copies */
+  struct copy *copyq;
+  uint32_t copy_head, copy_n, copy_cap;
+  uint8_t copying;
+
+  /* ledger, 1/12 ps */
+  base_int128 sum[3];                    /* prefix sums over steps, see row_share() */
+  base_int128 residue_q16[LULL_CLASSES]; /* what shares leave over, 16 fraction bits */
+};
+
+struct timer {
+  lull_time at;
+  uint64_t seq, tag;
+};
+
+/* An event that waits for the present change, or callback, to be over. */
+struct own_event {
+  uint16_t kind;
+  lull_server_id server;
+  lull_id id;
+  lull_time at;
+};
+
+enum { REQ_CHUNK_BITS = 12, REQ_CHUNK = 1 << REQ_CHUNK_BITS };
+
+struct world {
+  const struct world_config *cfg;
+  struct lull_device *dev;
+  const struct lull_device_ops *ops;
+  struct world_result *out;
+  struct base_error *err;
+  int failed;              /* an error was filled: unwind */
+
+  lull_time now;
+  struct server *srv;
+  struct req **page;       /* requests by id, in pages whose addresses never change */
+  uint32_t npages, cap_pages;
+  uint64_t nreq, cap_records;
+  uint64_t unfinished, entered;
+
+  struct world_arrival next;
+  int has_next;            /* `next` holds the following row */
+  lull_time last_arrival;
+  uint64_t released[LULL_CLASSES];
+  lull_id arriving;        /* the request whose ARRIVED event is being delivered */
+  lull_server_id routed;   /* by route() in that event */
+
+  struct timer *timer;     /* sorted by (at, seq) */
+  uint32_t ntimers, cap_timers;
+  uint64_t timer_seq;
+  int in_timer;
+  lull_time *wake_at;      /* [nservers]: time wake of the plan in force */
+
+  struct own_event *own;
+  uint32_t nown, cap_own;
+
+  int poll;                /* an interrupt was sent in this instant */
+  int drained;             /* DRAIN was delivered */
+  int closing;             /* the run has ended; completions are cut at out->end */
+  uint32_t plans_instant;
+  uint64_t idle_events, idle_plans, seen_steps;
+  struct lull_completion *comp;
+  int ncomp_max;
+
+  struct lull_host host;
+  void *state;             /* the policy's */
+  uint64_t ended;
+};
+
+/* world.c */
+int world_broken(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* request.c */
+static inline struct req *req_at(const struct world *w, lull_id id)
+{
+  return &w->page[id >> REQ_CHUNK_BITS][id & (REQ_CHUNK - 1)];
+}
+static inline int req_known(const struct world *w, lull_id id)
+{
+  return id >= 0 && (uint64_t)id < w->nreq;
+}
+static inline struct server *req_server(const struct world *w, const struct req *r)
+{
+  return &w->srv[r->v.server];
+}
+struct req *req_new(struct world *w, const struct world_arrival *a);
+void req_enter(struct world *w, struct req *r, int state); /* from its present list, if any */
+void req_route(struct world *w, struct req *r, int server);
+void req_end(struct world *w, struct req *r, int fate);    /* absorbing; out of all lists */
+struct world_record *req_record(const struct world *w, const struct req *r);
+
+/* batch.c */
+int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps);
+uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
+                        int64_t blocks);
+int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
+                          uint32_t phase_q16);
+void batch_join(struct world *w, struct server *s, struct req *r);  /* -> DECODE */
+void batch_leave(struct world *w, struct server *s, struct req *r); /* counters made concrete */
+void batch_advance(const struct world *w, struct server *s, uint64_t steps, lull_time at);
+static inline int64_t server_free(const struct server *s)
+{
+  return (int64_t)s->cfg->kv_blocks - s->fixed_blocks - s->decode_blocks;
+}
+static inline lull_id heap_top(const struct server *s)
+{
+  return s->heap[0];
+}
+int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16);
+
+/* deliver.c */
+int deliver(struct world *w); /* until quiet; -1 failed */
+int deliver_completions(struct world *w, int n); /* what wait returned into w->comp */
+int route_allowed(const struct world *w, const struct req *r, int server);
+void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at,
+          uint64_t tag);
+void emit_own(struct world *w); /* all that queue_own holds, in order */
+void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
+void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
+int fetch_next(struct world *w);
+void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
+void note_progress(struct world *w);   /* resets the watchdog */
+int note_idle_event(struct world *w);  /* counts one; -1: too many */
+
+/* step.c */
+int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
+
+/* plan.c */
+struct server *plan_wanted(struct world *w);
+int plan_server(struct world *w, struct server *s);
+int plan_submit(struct world *w, struct server *s);
+int plan_submit_copy(struct world *w, struct server *s);
+void plan_force(struct world *w, struct server *s);
+int queue_copy(struct world *w, struct server *s, struct req *r, uint8_t kind);
+
+/* host.c */
+void host_init(struct world *w);
+void server_refresh(struct world *w, struct server *s); /* view to the last boundary */
+int take_out(struct world *w, struct server *s, struct req *r, int how); /* preempt, no checks */
+
+/* account.c */
+void account_time(struct world *w, lull_time from, lull_time to); /* idle lanes */
+int account_close(struct world *w);  /* shares to accounts; the sums must meet */
+int account_check(struct world *w);  /* invariants at the end of an instant, O(servers) */
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Phases 2 and 3 of an instant: who is planned and why, and what is submitted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world/internal.h"
+
+/* Which wake conditions hold at a boundary (F8). Levels are evaluated here, once all is quiet. */
+static uint32_t reasons(const struct world *w, const struct server *s)
+{
+  const struct lull_plan *p = &s->plan;
+  uint64_t steps = s->step - s->plan_step;
+  uint32_t why = s->pending & (LULL_WAKE_MANDATORY | p->wake);
+  if (!s->started)
+    why |= LULL_WAKE_START;
+  if (s->rows && batch_growth(w, s, 1) > server_free(s))
+    why |= LULL_WAKE_KV;
+  if ((p->wake & LULL_WAKE_STEPS) && p->wake_steps && steps >= p->wake_steps)
+    why |= LULL_WAKE_STEPS;
+  if ((p->wake & LULL_WAKE_KV_LOW) && steps && server_free(s) < p->kv_low_blocks)
+    why |= LULL_WAKE_KV_LOW;
+  return why;
+}
+
+struct server *plan_wanted(struct world *w)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct server *s = &w->srv[i];
+    if (!s->busy && reasons(w, s))
+      return s;
+  }
+  return NULL;
+}
+
+static void clear_chunks(struct world *w, struct server *s)
+{
+  for (uint32_t i = 0; i < s->batch.chunks; i++)
+    req_at(w, s->chunk[i].request)->chunk = -1;
+  s->batch.chunks = 0;
+  s->batch.chunk_tokens = 0;
+}
+
+static void open_plan(struct world *w, struct server *s, uint32_t why)
+{
+  s->plan = (struct lull_plan){.size = sizeof s->plan,
+                               .server = s->v.id,
+                               .time = w->now,
+                               .why = why,
+                               .steps_run = s->step - s->plan_step,
+                               .tokens_left = (int64_t)s->cfg->token_budget -
+                                              (int64_t)s->rows * s->cfg->row_tokens,
+                               .blocks_left = server_free(s) - batch_growth(w, s, 1),
+                               .seqs_left = (int32_t)(s->cfg->max_seqs - s->v.seqs),
+                               .wake = 8191,
+                               .wake_classes = UINT32_MAX,
+                               .wake_time = LULL_NEVER};
+  s->plan_step = s->step;
+  s->pending = 0;
+  s->started = 1;
+  w->wake_at[s->v.id] = LULL_NEVER;
+}
+
+static void close_plan(struct world *w, struct server *s)
+{
+  struct lull_plan *p = &s->plan;
+  if ((p->wake & LULL_WAKE_TIME) && p->wake_time != LULL_NEVER) {
+    lull_time soonest = w->now + WORLD_MIN_WAKE;
+    w->wake_at[s->v.id] = p->wake_time < soonest ? soonest : p->wake_time;
+  }
+}
+
+/* F12: a plan that leaves too few blocks for its rows. The last PREFILL goes first, then rows. */
+void plan_force(struct world *w, struct server *s)
+{
+  static const int order[] = {LULL_PREFILL, LULL_DECODE};
+  for (int k = 0; k < 2; k++) {
+    for (int c = (int)w->cfg->nclasses - 1; c >= 0; c--) {
+      while (s->plan.blocks_left < 0 && s->tail[order[k]][c] >= 0 && !w->failed) {
+        struct req *r = req_at(w, s->tail[order[k]][c]);
+        take_out(w, s, r, LULL_RECOMPUTE);
+        w->out->forced++;
+        log_line(w, s->v.id, WORLD_LOG_FORCED, r->v.id, 0, NULL);
+        queue_own(w, LULL_EV_EVICTED, s->v.id, r->v.id, w->now);
+      }
+    }
+  }
+}
+
+static int plan_once(struct world *w, struct server *s, uint32_t why)
+{
+  if (++w->plans_instant > WORLD_MAX_PLANS_INSTANT + w->cfg->nservers)
+    return world_broken(w,
+                        "server %d: more than %d plans in one instant; the policy '%s' does not "
+                        "come to rest",
+                        s->v.id, WORLD_MAX_PLANS_INSTANT, w->cfg->policy->name);
+  if (++w->idle_plans > WORLD_MAX_IDLE_EVENTS)
+    return world_broken(w,
+                        "%d plans without a step, a copy, an arrival or an end: the policy '%s' "
+                        "makes no progress",
+                        WORLD_MAX_IDLE_EVENTS, w->cfg->policy->name);
+  clear_chunks(w, s);
+  open_plan(w, s, why);
+  server_refresh(w, s);
+  log_line(w, s->v.id, WORLD_LOG_PLAN, why, (int64_t)s->plan.steps_run, NULL);
+  w->out->plans++;
+  s->planning = 1;
+  w->cfg->policy->plan(w->state, &w->host, &s->v, &s->plan);
+  s->planning = 0;
+  log_line(w, s->v.id, WORLD_LOG_PLANNED, s->plan.wake, (int64_t)s->plan.wake_steps, NULL);
+  plan_force(w, s);
+  close_plan(w, s);
+  server_refresh(w, s);
+  emit_own(w);
+  return w->failed ? -1 : 0;
+}
+
+/* F14: an empty plan that wanted steps is asked once more. */
+int plan_server(struct world *w, struct server *s)
+{
+  if (plan_once(w, s, reasons(w, s)))
+    return -1;
+  const struct lull_plan *p = &s->plan;
+  if (!s->rows && !s->batch.chunks && (p->wake & LULL_WAKE_STEPS) && p->wake_steps)
+    return plan_once(w, s, LULL_WAKE_EMPTY);
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------------ submit ---
+ */
+
+/* Steps until something at which this plan must be looked at again, as if nothing else happened. */
+static uint64_t repeat_bound(const struct world *w, const struct server *s)
+{
+  uint64_t n = w->ops->max_repeat(w->dev);
+  if (w->cfg->max_repeat && w->cfg->max_repeat < n)
+    n = w->cfg->max_repeat;
+  if (s->rows) {
+    uint64_t left = req_at(w, heap_top(s))->finish_step - s->step;
+    n = left < n ? left : n;
+  }
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    const struct lull_chunk *c = &s->chunk[i];
+    /* the step that ends a prompt samples a token: it costs more, so it stands alone */
+    uint32_t left = req_at(w, c->request)->v.prefill_target - c->start;
+    uint64_t whole = left / c->tokens - (left % c->tokens == 0 && left > c->tokens);
+    n = whole < n ? whole : n;
+  }
+  const struct lull_plan *p = &s->plan;
+  if ((p->wake & LULL_WAKE_STEPS) && p->wake_steps && p->wake_steps - (s->step - s->plan_step) < n)
+    n = p->wake_steps - (s->step - s->plan_step);
+  return n;
+}
+
+/* KV for all repeats is granted before submit; a step at which KV_LOW may hold is a boundary. */
+static uint64_t repeat_by_kv(const struct world *w, const struct server *s, uint64_t n)
+{
+  if (!s->rows)
+    return n;
+  int64_t free = server_free(s);
+  n = batch_feasible(w, s, n, free);
+  if ((s->plan.wake & LULL_WAKE_KV_LOW) && s->plan.kv_low_blocks) {
+    uint64_t above = batch_feasible(w, s, n, free - s->plan.kv_low_blocks);
+    if (free < s->plan.kv_low_blocks)
+      n = 1;
+    else if (above < n)
+      n = above + 1;
+  }
+  return n;
+}
+
+int plan_submit(struct world *w, struct server *s)
+{
+  struct lull_batch *b = &s->batch;
+  if (s->busy || (!s->rows && !b->chunks))
+    return 0;
+  b->rows = s->rows;
+  b->row_tokens = s->cfg->row_tokens;
+  b->ctx_q16 = s->ctx_q16;
+  b->ctx_inc_q16 = s->ctx_inc_q16;
+  b->chunk = s->chunk;
+  b->chunk_tokens = b->chunk_ends = 0;
+  b->chunk_work = 0;
+  for (uint32_t i = 0; i < b->chunks; i++) {
+    const struct lull_chunk *c = &s->chunk[i];
+    b->chunk_tokens += c->tokens;
+    b->chunk_ends += req_at(w, c->request)->v.prefill_target == c->start + c->tokens;
+    b->chunk_work += (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
+  }
+  uint64_t n = repeat_by_kv(w, s, repeat_bound(w, s));
+  if (!n)
+    return world_broken(w, "server %d: %u rows have no free KV block for the next step", s->v.id,
+                        s->rows);
+  struct lull_work work = {.size = sizeof work,
+                           .kind = LULL_WORK_FORWARD,
+                           .lane = s->lane,
+                           .batch = b,
+                           .repeat = n,
+                           .tag = (uint64_t)s->v.id};
+  int st = w->ops->submit(w->dev, &work);
+  if (st != LULL_DEV_OK)
+    return base_fail(w->err, BASE_ENV, "server %d: the device refused a step (status %d)", s->v.id,
+                     st);
+  s->busy = 1;
+  s->step_start = w->now;
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------------ copies ---
+ */
+
+int queue_copy(struct world *w, struct server *s, struct req *r, uint8_t kind)
+{
+  if (s->copy_n == s->copy_cap) {
+    uint32_t cap = s->copy_cap ? 2 * s->copy_cap : 16;
+    struct copy *q = malloc(cap * sizeof *q);
+    if (!q) {
+      w->failed = 1;
+      return base_fail_memory(w->err);
+    }
+    for (uint32_t i = 0; i < s->copy_n; i++)
+      q[i] = s->copyq[(s->copy_head + i) % s->copy_cap];
+    free(s->copyq);
+    s->copyq = q;
+    s->copy_head = 0;
+    s->copy_cap = cap;
+  }
+  int64_t blocks = (r->v.kv0 + s->cfg->block_tokens - 1) / s->cfg->block_tokens;
+  s->copyq[(s->copy_head + s->copy_n++) % s->copy_cap] = (struct copy){
+      .id = r->v.id, .kind = kind, .bytes = blocks * s->cfg->block_bytes};
+  return plan_submit_copy(w, s);
+}
+
+/* The next copy starts as soon as the lane is free: copies are submitted in any phase. */
+int plan_submit_copy(struct world *w, struct server *s)
+{
+  if (s->copying || !s->copy_n)
+    return 0;
+  struct copy c = s->copyq[s->copy_head];
+  struct lull_work work = {.size = sizeof work,
+                           .kind = c.kind,
+                           .lane = s->copy_lane,
+                           .bytes = c.bytes,
+                           .tag = (uint64_t)c.id};
+  int st = w->ops->submit(w->dev, &work);
+  if (st != LULL_DEV_OK) {
+    w->failed = 1;
+    return base_fail(w->err, BASE_ENV, "server %d: the device refused a copy (status %d)", s->v.id,
+                     st);
+  }
+  s->copy_head = (s->copy_head + 1) % s->copy_cap;
+  s->copy_n--;
+  s->copying = 1;
+  return 0;
+}

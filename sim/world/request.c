@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Requests: their pages, their lists by (server, state, class), their beginning and their end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world/internal.h"
+
+static int grow_page(struct world *w)
+{
+  if (w->npages == w->cap_pages) {
+    uint32_t cap = w->cap_pages ? 2 * w->cap_pages : 16;
+    struct req **p = realloc(w->page, cap * sizeof *p);
+    if (!p)
+      return base_fail_memory(w->err);
+    w->page = p;
+    w->cap_pages = cap;
+  }
+  w->page[w->npages] = calloc(REQ_CHUNK, sizeof(struct req));
+  if (!w->page[w->npages])
+    return base_fail_memory(w->err);
+  w->npages++;
+  return 0;
+}
+
+static int grow_records(struct world *w)
+{
+  uint64_t cap = w->cap_records ? 2 * w->cap_records : 1024;
+  struct world_record *r = realloc(w->out->record, cap * sizeof *r);
+  if (!r)
+    return base_fail_memory(w->err);
+  w->out->record = r;
+  w->cap_records = cap;
+  return 0;
+}
+
+struct req *req_new(struct world *w, const struct world_arrival *a)
+{
+  if (w->nreq == INT32_MAX) {
+    base_fail(w->err, BASE_INPUT, "more than %d requests in one run", INT32_MAX);
+    return NULL;
+  }
+  if (((w->nreq & (REQ_CHUNK - 1)) == 0 && grow_page(w)) ||
+      (w->nreq == w->cap_records && grow_records(w)))
+    return NULL;
+  lull_id id = (lull_id)w->nreq++;
+  struct req *r = req_at(w, id);
+  r->v = (struct lull_request){.size = sizeof r->v,
+                               .id = id,
+                               .next = -1,
+                               .prev = -1,
+                               .server = -1,
+                               .cls = a->cls,
+                               .state = LULL_WAITING,
+                               .prompt = a->prompt,
+                               .max_tokens = a->output,
+                               .prefill_target = a->prompt,
+                               .arrival = a->time};
+  r->output = a->output;
+  r->accept_q16 = a->accept_q16;
+  r->phase_q16 = a->phase_q16;
+  r->chunk = -1;
+  w->out->records = w->nreq;
+  w->out->record[id] = (struct world_record){.arrival = a->time,
+                                             .first_chunk = LULL_NEVER,
+                                             .first_token = LULL_NEVER,
+                                             .last_token = LULL_NEVER,
+                                             .prompt = a->prompt,
+                                             .output = a->output,
+                                             .server = -1,
+                                             .cls = a->cls};
+  w->out->cls[a->cls].offered++;
+  w->unfinished++;
+  return r;
+}
+
+struct world_record *req_record(const struct world *w, const struct req *r)
+{
+  return &w->out->record[r->v.id];
+}
+
+static void unlink_req(struct world *w, struct server *s, struct req *r)
+{
+  struct lull_request *v = &r->v;
+  if (v->prev >= 0)
+    req_at(w, v->prev)->v.next = v->next;
+  else
+    s->head[v->state][v->cls] = v->next;
+  if (v->next >= 0)
+    req_at(w, v->next)->v.prev = v->prev;
+  else
+    s->tail[v->state][v->cls] = v->prev;
+  v->next = v->prev = -1;
+  s->v.count[v->state][v->cls]--;
+}
+
+/* Links r behind `after` (-1: first). */
+static void link_req(struct world *w, struct server *s, struct req *r, lull_id after)
+{
+  struct lull_request *v = &r->v;
+  lull_id next = after >= 0 ? req_at(w, after)->v.next : s->head[v->state][v->cls];
+  v->prev = after;
+  v->next = next;
+  if (after >= 0)
+    req_at(w, after)->v.next = v->id;
+  else
+    s->head[v->state][v->cls] = v->id;
+  if (next >= 0)
+    req_at(w, next)->v.prev = v->id;
+  else
+    s->tail[v->state][v->cls] = v->id;
+  s->v.count[v->state][v->cls]++;
+}
+
+/* Where r belongs in WAITING: ids grow with (arrival, row), so the key is the id. A preempted
+ * request is older than most that wait, so the walk starts at the head; a new one is the last. */
+static lull_id waiting_place(struct world *w, struct server *s, const struct req *r)
+{
+  lull_id last = s->tail[LULL_WAITING][r->v.cls];
+  if (last < r->v.id)
+    return last;
+  lull_id after = -1;
+  for (lull_id i = s->head[LULL_WAITING][r->v.cls]; i >= 0 && i < r->v.id; i = req_at(w, i)->v.next)
+    after = i;
+  return after;
+}
+
+static int takes_slot(int state)
+{
+  return state == LULL_PREFILL || state == LULL_DECODE;
+}
+
+void req_enter(struct world *w, struct req *r, int state)
+{
+  struct server *s = req_server(w, r);
+  unlink_req(w, s, r);
+  s->v.seqs -= (uint32_t)takes_slot(r->v.state);
+  r->v.state = (uint8_t)state;
+  r->v.entered = ++w->entered;
+  s->v.seqs += (uint32_t)takes_slot(state);
+  link_req(w, s, r, state == LULL_WAITING ? waiting_place(w, s, r) : s->tail[state][r->v.cls]);
+}
+
+void req_route(struct world *w, struct req *r, int server)
+{
+  struct server *s = &w->srv[server];
+  uint32_t depth = s->cfg->row_tokens - 1;
+  r->v.server = (lull_server_id)server;
+  r->rate_q16 = world_rate_q16(r->accept_q16, depth);
+  if (!depth)
+    r->phase_q16 = 0;
+  r->v.entered = ++w->entered;
+  s->unfinished++;
+  req_record(w, r)->server = (int16_t)server;
+  link_req(w, s, r, waiting_place(w, s, r));
+}
+
+/* Its share since the KV was last lost becomes useful or late when it is done, else wasted. */
+static void settle(struct world *w, struct req *r, int fate)
+{
+  struct world_record *rec = req_record(w, r);
+  const struct world_class *c = &w->cfg->cls[r->v.cls];
+  struct world_class_result *res = &w->out->cls[r->v.cls];
+  if (fate != WORLD_DONE) {
+    rec->wasted += r->pending;
+  } else {
+    rec->share += r->pending;
+    lull_time stream = rec->last_token - rec->first_token;
+    rec->met = !c->interactive ||
+               (rec->first_token - rec->arrival <= c->slo_ttft &&
+                (base_int128)stream <= (base_int128)c->slo_tpot * (rec->output - 1));
+    if (rec->met)
+      res->useful_tokens += rec->output;
+    if (!c->interactive)
+      rec->met = 0;
+    res->met += rec->met;
+  }
+  r->pending = 0;
+}
+
+static uint64_t *fate_counter(struct world_class_result *c, int fate)
+{
+  switch (fate) {
+  case WORLD_DONE:
+    return &c->finished;
+  case WORLD_FATE_FAILED:
+    return &c->failed;
+  case WORLD_REJECTED:
+    return &c->rejected;
+  case WORLD_CANCELLED:
+    return &c->cancelled;
+  case WORLD_EXPIRED:
+    return &c->expired;
+  default:
+    return &c->unfinished;
+  }
+}
+
+void req_end(struct world *w, struct req *r, int fate)
+{
+  struct world_record *rec = req_record(w, r);
+  if (rec->fate != WORLD_PENDING) {
+    world_broken(w, "request %d ends twice", r->v.id);
+    return;
+  }
+  rec->fate = (uint8_t)fate;
+  rec->generated = r->v.gen0;
+  rec->preempts = r->v.preempts;
+  w->out->cls[r->v.cls].output_tokens += rec->generated;
+  settle(w, r, fate);
+  ++*fate_counter(&w->out->cls[r->v.cls], fate);
+  if (r->v.server >= 0) {
+    struct server *s = req_server(w, r);
+    unlink_req(w, s, r);
+    s->v.seqs -= (uint32_t)takes_slot(r->v.state);
+    s->fixed_blocks -= r->v.blocks;
+    s->unfinished--;
+  }
+  r->v.blocks = 0;
+  r->v.kv0 = 0;
+  r->v.state = fate == WORLD_DONE ? LULL_FINISHED : LULL_FAILED;
+  w->unfinished--;
+  w->ended++;
+  note_progress(w);
+}

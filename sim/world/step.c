@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Steps that ended: a device's report becomes progress of rows and chunks, gaps, and ledger credit.
+ *
+ * A report of k steps is taken in runs under one law of the cost model, so that nothing depends on
+ * how steps were merged: the result of a run of n steps equals that of n reports of one.
+ */
+#include "sim/world/internal.h"
+
+/* Step i (from 0) of a span: its length. The first began at `start`. */
+static lull_time step_length(const struct lull_span *sp, lull_time start, uint64_t i)
+{
+  return i == 0 ? sp->first_end - start : sp->second_dur + (lull_time)(i - 1) * sp->dur_inc;
+}
+
+/* End of the first n >= 1 steps of a span. */
+static lull_time span_end(const struct lull_span *sp, uint64_t n)
+{
+  base_int128 m = (base_int128)n - 1;
+  return (lull_time)(sp->first_end + m * sp->second_dur + m * (m - 1) / 2 * sp->dur_inc);
+}
+
+/* Gaps of one step that ended at `end` for all rows, those that just joined one by one. */
+static void first_gaps(struct world *w, struct server *s, lull_time end)
+{
+  for (uint32_t i = 0; i < s->nfresh; i++) {
+    struct req *r = req_at(w, s->fresh[i]);
+    base_hist_add(&w->out->cls[r->v.cls].itl, end - r->last_emit, 1);
+    r->fresh_pos = 0;
+  }
+  for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+    uint32_t old = s->v.count[LULL_DECODE][c] - s->fresh_of[c];
+    if (old)
+      base_hist_add(&w->out->cls[c].itl, end - s->last_emit, old);
+    s->fresh_of[c] = 0;
+  }
+  s->nfresh = 0;
+}
+
+/* Gaps of steps `from` .. `from + n - 1` of a span; step 0's differs by row. */
+static void gaps(struct world *w, struct server *s, const struct lull_span *sp, uint64_t from,
+                 uint64_t n)
+{
+  if (from == 0) {
+    first_gaps(w, s, sp->first_end);
+    from = 1;
+    n--;
+  }
+  if (n) {
+    lull_time start = sp->second_dur + (lull_time)(from - 1) * sp->dur_inc;
+    for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+      if (s->v.count[LULL_DECODE][c])
+        base_hist_series(&w->out->cls[c].itl, start, sp->dur_inc, n, s->v.count[LULL_DECODE][c]);
+    }
+  }
+}
+
+/* The class that keeps what a step's shares leave over: the lowest with a row, else the first
+ * chunk's. */
+static int residue_class(const struct world *w, const struct server *s)
+{
+  for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+    if (s->v.count[LULL_DECODE][c])
+      return (int)c;
+  }
+  return req_at(w, s->chunk[0].request)->v.cls;
+}
+
+static int64_t chunk_pairs(const struct lull_chunk *c)
+{
+  return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
+}
+
+static void shape_now(const struct world *w, const struct server *s, struct cost_shape *shape)
+{
+  *shape = (struct cost_shape){.rows = s->rows,
+                               .ctx_q16 = s->ctx_q16,
+                               .chunk_tokens = s->batch.chunk_tokens,
+                               .chunks = s->batch.chunks};
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    const struct lull_chunk *c = &s->chunk[i];
+    shape->chunk_work += chunk_pairs(c);
+    shape->chunk_ends += req_at(w, c->request)->v.prefill_target == c->start + c->tokens;
+  }
+}
+
+/*
+ * Credits n steps of one law, all at the same rate: a step of T ticks that lasted `wall`. Shares by
+ * world.h; per-row shares stay in the prefix sums until the row leaves.
+ */
+static void credit(struct world *w, struct server *s, const struct cost_shape *shape,
+                   const struct cost_step *c, lull_time wall, uint64_t n, base_int128 total)
+{
+  base_int128 rate = (base_int128)WORLD_CREDIT * wall / c->ticks;
+  int64_t ctx_part = (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
+  int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
+  int64_t u = (c->ticks - ctx_part - c->chunk_part) / tokens;
+  int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
+  base_int128 slope_rate = rate * c->slope;
+  base_int128 steps = (base_int128)n;
+
+  /* what all rows earn in these steps, 16 fraction bits */
+  base_int128 ctx_sum = steps * shape->ctx_q16 +
+                        (base_int128)s->ctx_inc_q16 * (steps * (steps - 1) / 2);
+  base_int128 rows_q16 = ((steps * rate * u * s->cfg->row_tokens * shape->rows) << 16) +
+                         slope_rate * ctx_sum;
+  s->sum[0] += steps * rate * u * s->cfg->row_tokens;
+  s->sum[1] += steps * slope_rate;
+  s->sum[2] += slope_rate * (steps * s->step + steps * (steps - 1) / 2);
+
+  base_int128 chunks = 0; /* n == 1 here: steps with chunks are taken singly */
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    base_int128 share = rate * ((base_int128)u * s->chunk[i].tokens +
+                                (base_int128)v * chunk_pairs(&s->chunk[i]));
+    req_at(w, s->chunk[i].request)->pending += (int64_t)share;
+    chunks += share;
+  }
+  s->residue_q16[residue_class(w, s)] += ((total - chunks) << 16) - rows_q16;
+}
+
+/* Moves the plan's chunks on by one step; a first chunk marks when its step began. */
+static void advance_chunks(struct world *w, struct server *s, lull_time start)
+{
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    struct lull_chunk *c = &s->chunk[i];
+    struct req *r = req_at(w, c->request);
+    struct world_record *rec = req_record(w, r);
+    if (rec->first_chunk == LULL_NEVER)
+      rec->first_chunk = start;
+    c->start += c->tokens;
+    r->v.prefill_done += c->tokens;
+    r->v.kv0 = r->v.prefill_done;
+  }
+}
+
+/*
+ * The longest run of steps from here on, at most `left`, that one credit() call may take: no chunk,
+ * within one piece of the cost model, every step as long as its ticks times the same integer.
+ */
+static uint64_t run_length(const struct server *s, const struct cost_shape *shape,
+                           const struct cost_step *c, const struct lull_span *sp, lull_time start,
+                           uint64_t i, uint64_t left)
+{
+  lull_time wall = step_length(sp, start, i);
+  if (left == 1 || s->batch.chunks || s->ctx_inc_q16 % LULL_Q16_ONE || wall % c->ticks)
+    return 1;
+  lull_ticks inc = c->slope * (s->ctx_inc_q16 / LULL_Q16_ONE);
+  lull_time speed = wall / c->ticks;
+  if (sp->dur_inc != speed * inc || step_length(sp, start, i + 1) != wall + speed * inc)
+    return 1;
+  if (c->ctx_end_q16 != INT64_MAX && s->ctx_inc_q16) {
+    uint64_t fit = (uint64_t)((c->ctx_end_q16 - shape->ctx_q16 + s->ctx_inc_q16 - 1) /
+                              s->ctx_inc_q16);
+    if (fit < left)
+      left = fit ? fit : 1;
+  }
+  return left;
+}
+
+static int take_steps(struct world *w, struct server *s, const struct lull_span *sp, uint64_t n)
+{
+  lull_time start = s->step_start;
+  for (uint64_t i = 0; i < n;) {
+    struct cost_shape shape;
+    struct cost_step c;
+    shape_now(w, s, &shape);
+    cost_eval(s->cfg->cost, &shape, &c);
+    lull_time from = i ? span_end(sp, i) : start;
+    uint64_t m = run_length(s, &shape, &c, sp, start, i, n - i);
+    lull_time to = span_end(sp, i + m);
+    if (to <= from || from < s->step_start)
+      return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
+                          (long long)to);
+    credit(w, s, &shape, &c, step_length(sp, start, i), m, (base_int128)WORLD_CREDIT * (to - from));
+    gaps(w, s, sp, i, m);
+    advance_chunks(w, s, from);
+    batch_advance(w, s, m, to);
+    s->last_emit = to;
+    s->step_start = to;
+    i += m;
+  }
+  w->out->steps += n;
+  note_progress(w);
+  return 0;
+}
+
+/* How many steps of a span ended by `cut`. */
+static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
+{
+  if (!sp->steps || sp->last_end <= cut)
+    return sp->steps;
+  uint64_t lo = 0, hi = sp->steps;
+  while (hi - lo > 1) {
+    uint64_t mid = lo + (hi - lo) / 2;
+    if (span_end(sp, mid) <= cut)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+static void finish_row(struct world *w, struct server *s, struct req *r, lull_time at)
+{
+  batch_leave(w, s, r);
+  req_record(w, r)->last_token = at;
+  req_end(w, r, WORLD_DONE);
+  queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
+}
+
+/* Its last prompt token was computed: one token is out, and it joins the batch or is done. */
+static void prompt_done(struct world *w, struct server *s, struct req *r, lull_time at)
+{
+  struct world_record *rec = req_record(w, r);
+  if (rec->first_token == LULL_NEVER)
+    rec->first_token = at;
+  else
+    base_hist_add(&w->out->cls[r->v.cls].itl, at - r->last_emit, 1);
+  r->last_emit = at;
+  r->v.gen0++;
+  s->pending |= LULL_WAKE_CHUNK;
+  if (r->v.gen0 < r->output) {
+    batch_join(w, s, r);
+    return;
+  }
+  rec->last_token = at;
+  s->pending |= LULL_WAKE_FINISH;
+  req_end(w, r, WORLD_DONE);
+  queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
+}
+
+/* The lane is free at a boundary: rows and prompts that ended, chunks that run out (F8). All states
+ * change before the first event tells of it. */
+static void settle_boundary(struct world *w, struct server *s, lull_time at)
+{
+  while (s->rows && req_at(w, heap_top(s))->finish_step == s->step) {
+    s->pending |= LULL_WAKE_FINISH;
+    finish_row(w, s, req_at(w, heap_top(s)), at);
+  }
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    struct lull_chunk c = s->chunk[i];
+    struct req *r = req_at(w, c.request);
+    uint32_t left = r->v.prefill_target - r->v.prefill_done;
+    r->chunk = -1;
+    if (!left) {
+      prompt_done(w, s, r, at);
+      continue;
+    }
+    if (left < c.tokens)
+      s->pending |= LULL_WAKE_CHUNK;
+    r->chunk = (int32_t)kept;
+    s->chunk[kept++] = c;
+  }
+  if (kept != s->batch.chunks) {
+    s->batch.chunks = kept;
+    s->batch.chunk_tokens = 0;
+    for (uint32_t i = 0; i < kept; i++)
+      s->batch.chunk_tokens += s->chunk[i].tokens;
+  }
+}
+
+/* The partial step's time is lost (F13, or the run's end): charged, on the step's first class. */
+static void waste_partial(struct world *w, struct server *s, lull_time from, lull_time to)
+{
+  base_int128 credit_lost = (base_int128)WORLD_CREDIT * (to - from);
+  int cls = residue_class(w, s);
+  int account = w->cfg->cls[cls].interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED;
+  w->out->account[account] += credit_lost;
+  w->out->gpu_account[s->cfg->gpu][account] += credit_lost;
+}
+
+int step_completed(struct world *w, struct server *s, const struct lull_completion *c)
+{
+  const struct lull_span *sp = &c->span;
+  lull_time cut = w->closing ? w->out->end : LULL_NEVER;
+  uint64_t n = steps_until(sp, cut);
+  lull_time start = s->step_start;
+  if (c->status != LULL_DEV_OK)
+    return base_fail(w->err, BASE_ENV, "server %d: the device failed a step (status %d)", s->v.id,
+                     c->status);
+  if (n && take_steps(w, s, sp, n))
+    return -1;
+  lull_time busy_end = c->end < cut ? c->end : cut;
+  w->out->gpu_busy[s->cfg->gpu] += busy_end - start < c->busy ? busy_end - start : c->busy;
+  int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
+  if (partial && busy_end > s->step_start)
+    waste_partial(w, s, s->step_start, busy_end);
+  s->step_start = busy_end;
+  if (!c->final)
+    return 0;
+  s->busy = 0;
+  if (w->closing)
+    return 0;
+  if (c->aborted) {
+    w->out->aborts++;
+    s->pending |= LULL_WAKE_ABORT;
+  }
+  settle_boundary(w, s, c->end);
+  server_refresh(w, s);
+  emit_own(w);
+  return w->failed ? -1 : 0;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The loop of instants. A request's way through the files: deliver.c (arrives, is routed), plan.c
+ * and host.c (is admitted and given chunks), step.c (computes, emits, ends), account.c (is
+ * charged).
+ */
+#include "sim/world/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world/internal.h"
+
+int world_broken(struct world *w, const char *fmt, ...)
+{
+  char text[512];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  w->failed = 1;
+  return base_fail(w->err, BASE_INVARIANT, "invariant broken at %.9f s: %s", (double)w->now * 1e-12,
+                   text);
+}
+
+/* ------------------------------------------------------------------------------------- set-up ---
+ */
+
+static int init_server(struct world *w, uint32_t i)
+{
+  struct server *s = &w->srv[i];
+  const struct world_server *c = s->cfg = &w->cfg->server[i];
+  s->v = (struct lull_server){.size = sizeof s->v,
+                              .id = (lull_server_id)i,
+                              .class_mask = c->class_mask,
+                              .max_seqs = c->max_seqs,
+                              .token_budget = c->token_budget,
+                              .row_tokens = c->row_tokens,
+                              .block_tokens = c->block_tokens,
+                              .kv_blocks = c->kv_blocks,
+                              .watermark_blocks = c->watermark_blocks,
+                              .layers = c->layers,
+                              .kv_free = c->kv_blocks};
+  memset(s->head, -1, sizeof s->head);
+  memset(s->tail, -1, sizeof s->tail);
+  s->block_shift = (uint32_t)__builtin_ctz(c->block_tokens);
+  s->chunk = calloc(c->max_seqs, sizeof *s->chunk);
+  s->heap = calloc(c->max_seqs, sizeof *s->heap);
+  s->fresh = calloc(c->max_seqs, sizeof *s->fresh);
+  s->residue = calloc(c->block_tokens, sizeof *s->residue);
+  if (!s->chunk || !s->heap || !s->fresh || !s->residue)
+    return base_fail_memory(w->err);
+  s->plan.wake_time = LULL_NEVER;
+  w->wake_at[i] = LULL_NEVER;
+  int gpu[1] = {c->gpu};
+  int lane = w->ops->lane_open(w->dev, gpu, 1, LULL_LANE_SERVE);
+  int copy = w->ops->lane_open(w->dev, gpu, 1, LULL_LANE_COPY);
+  if (lane < 0 || copy < 0)
+    return base_fail(w->err, BASE_ENV, "the device opens no lane on GPU %d for server %u", c->gpu,
+                     i);
+  s->lane = (lull_lane_id)lane;
+  s->copy_lane = (lull_lane_id)copy;
+  if (w->ops->reserve(w->dev, c->gpu, (int64_t)c->kv_blocks * c->block_bytes))
+    return base_fail(w->err, BASE_INPUT,
+                     "server %u: a KV pool of %u blocks does not fit the memory of GPU %d", i,
+                     c->kv_blocks, c->gpu);
+  s->reserved = 1;
+  return 0;
+}
+
+/* One server a GPU: sharing a GPU needs a device with a contention model. */
+static int check_config(const struct world_config *cfg, struct base_error *e)
+{
+  uint64_t used = 0;
+  if (!cfg->nclasses || cfg->nclasses > LULL_CLASSES || !cfg->nservers ||
+      cfg->nservers > LULL_SERVERS || cfg->ngpus != cfg->nservers || cfg->window <= 0)
+    return base_fail(e, BASE_INPUT,
+                     "an arm needs 1 to %d classes, 1 to %d servers each on a GPU of "
+                     "its own, and a window longer than 0",
+                     LULL_CLASSES, LULL_SERVERS);
+  for (uint32_t i = 0; i < cfg->nservers; i++) {
+    const struct world_server *s = &cfg->server[i];
+    if (s->gpu < 0 || s->gpu >= (int)cfg->ngpus || (used >> s->gpu & 1))
+      return base_fail(e, BASE_INPUT, "server %u: GPU %d is unknown or has a server already", i,
+                       s->gpu);
+    used |= UINT64_C(1) << s->gpu;
+    if (!s->max_seqs || s->token_budget < s->row_tokens || !s->row_tokens || !s->block_tokens ||
+        (s->block_tokens & (s->block_tokens - 1)) || !s->kv_blocks || !s->layers || !s->cost)
+      return base_fail(e, BASE_INPUT,
+                       "server %u: max sequences, blocks and layers are at least 1, a block is a "
+                       "power of two of tokens, and a row's tokens fit the token budget",
+                       i);
+  }
+  return 0;
+}
+
+static int start_policy(struct world *w)
+{
+  const struct lull_policy *p = w->cfg->policy;
+  w->state = calloc(1, p->state_size ? p->state_size : 1);
+  if (!w->state)
+    return base_fail_memory(w->err);
+  const char *why = p->create ? p->create(w->state, &w->host, w->cfg->params) : NULL;
+  if (why)
+    return base_fail(w->err, BASE_INPUT, "policy '%s' cannot serve this arm: %s", p->name, why);
+  return 0;
+}
+
+static int world_init(struct world *w)
+{
+  const struct world_config *cfg = w->cfg;
+  if (check_config(cfg, w->err))
+    return -1;
+  w->arriving = -1;
+  w->srv = calloc(cfg->nservers, sizeof *w->srv);
+  w->wake_at = calloc(cfg->nservers, sizeof *w->wake_at);
+  w->ncomp_max = 2 * (int)cfg->nservers;
+  w->comp = calloc((size_t)w->ncomp_max, sizeof *w->comp);
+  if (!w->srv || !w->wake_at || !w->comp)
+    return base_fail_memory(w->err);
+  w->out->nclasses = cfg->nclasses;
+  for (uint32_t c = 0; c < cfg->nclasses; c++) {
+    if (base_hist_init(&w->out->cls[c].itl))
+      return base_fail_memory(w->err);
+  }
+  for (uint32_t i = 0; i < cfg->nservers; i++) {
+    if (init_server(w, i))
+      return -1;
+  }
+  host_init(w);
+  w->now = w->ops->now(w->dev);
+  return start_policy(w) || fetch_next(w) ? -1 : 0;
+}
+
+static void world_free(struct world *w)
+{
+  if (w->state && w->cfg->policy->destroy)
+    w->cfg->policy->destroy(w->state);
+  free(w->state);
+  for (uint32_t i = 0; w->srv && i < w->cfg->nservers; i++) {
+    struct server *s = &w->srv[i];
+    if (s->reserved)
+      w->ops->release(w->dev, s->cfg->gpu, (int64_t)s->cfg->kv_blocks * s->cfg->block_bytes);
+    free(s->chunk);
+    free(s->heap);
+    free(s->fresh);
+    free(s->residue);
+    free(s->copyq);
+  }
+  for (uint32_t i = 0; i < w->npages; i++)
+    free(w->page[i]);
+  free(w->page);
+  free(w->srv);
+  free(w->wake_at);
+  free(w->timer);
+  free(w->own);
+  free(w->comp);
+}
+
+/* -------------------------------------------------------------------------------------- loop ---
+ */
+
+static lull_time deadline(const struct world *w)
+{
+  const struct world_config *c = w->cfg;
+  return c->drain == LULL_NEVER || c->drain > LULL_NEVER - c->window ? LULL_NEVER
+                                                                     : c->window + c->drain;
+}
+
+static int is_over(struct world *w)
+{
+  if (w->cfg->stop && *w->cfg->stop) {
+    w->out->partial = 1;
+    return 1;
+  }
+  if (w->now >= deadline(w))
+    return 1;
+  return !w->unfinished && !w->has_next && w->now >= w->cfg->window;
+}
+
+static lull_time next_moment(const struct world *w)
+{
+  lull_time t = deadline(w);
+  if (w->has_next && w->next.time < t)
+    t = w->next.time;
+  if (!w->drained && w->cfg->window < t)
+    t = w->cfg->window;
+  if (w->ntimers && w->timer[0].at < t)
+    t = w->timer[0].at;
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (w->wake_at[i] < t)
+      t = w->wake_at[i];
+  }
+  return t;
+}
+
+static int work_pending(const struct world *w)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (w->srv[i].busy || w->srv[i].copying)
+      return 1;
+  }
+  return 0;
+}
+
+static int stalled(struct world *w)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    const struct lull_server *v = &w->srv[i].v;
+    uint64_t n[LULL_STATES] = {0};
+    if (!w->srv[i].unfinished)
+      continue;
+    for (int st = 0; st < LULL_STATES; st++) {
+      for (uint32_t c = 0; c < w->cfg->nclasses; c++)
+        n[st] += v->count[st][c];
+    }
+    return world_broken(w,
+                        "stalled: server %u has %llu requests waiting, %llu in prefill, %llu held "
+                        "and %llu swapped out, %lld of %u KV blocks free, and nothing pending: "
+                        "the policy '%s' leaves them",
+                        i, (unsigned long long)n[LULL_WAITING], (unsigned long long)n[LULL_PREFILL],
+                        (unsigned long long)n[LULL_HELD], (unsigned long long)n[LULL_SWAPPED],
+                        (long long)server_free(&w->srv[i]), v->kv_blocks, w->cfg->policy->name);
+  }
+  return world_broken(w, "stalled with nothing pending");
+}
+
+/* One instant: deliver until quiet, plan, submit. */
+static int instant(struct world *w)
+{
+  struct server *s;
+  w->plans_instant = 0;
+  if (deliver(w))
+    return -1;
+  while ((s = plan_wanted(w))) {
+    if (plan_server(w, s) || deliver(w))
+      return -1;
+  }
+  if (is_over(w))
+    return 0;
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (plan_submit(w, &w->srv[i]))
+      return -1;
+  }
+  return account_check(w);
+}
+
+/* Time passes: what was idle is charged, what ended is taken in. */
+static int pass_time(struct world *w)
+{
+  lull_time until = next_moment(w);
+  if (until == LULL_NEVER && !work_pending(w))
+    return stalled(w);
+  int n = w->ops->wait(w->dev, until, w->comp, w->ncomp_max);
+  lull_time now = w->ops->now(w->dev);
+  if (now < w->now)
+    return world_broken(w, "the device's clock went back to %lld ps", (long long)now);
+  lull_time before = w->now;
+  w->now = now;
+  account_time(w, before, now);
+  return deliver_completions(w, n);
+}
+
+/* The run has ended at w->now: lanes are stopped at their next boundary, and what they did after
+ * the end is cut off. */
+static int close_run(struct world *w)
+{
+  w->out->end = w->now;
+  w->closing = 1;
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (w->srv[i].busy)
+      w->ops->interrupt(w->dev, w->srv[i].lane, LULL_AT_BOUNDARY);
+  }
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    while (w->srv[i].busy) {
+      int n = w->ops->wait(w->dev, LULL_NEVER, w->comp, w->ncomp_max);
+      if (deliver_completions(w, n))
+        return -1;
+    }
+  }
+  for (uint64_t id = 0; id < w->nreq; id++) {
+    struct req *r = req_at(w, (lull_id)id);
+    if (w->out->record[id].fate != WORLD_PENDING)
+      continue;
+    if (r->v.state == LULL_DECODE)
+      batch_leave(w, req_server(w, r), r);
+    req_end(w, r, WORLD_UNFINISHED);
+  }
+  return account_close(w);
+}
+
+static int loop(struct world *w)
+{
+  for (uint64_t i = 0;; i++) {
+    if (instant(w) || w->failed)
+      return -1;
+    if (is_over(w))
+      return close_run(w);
+    if (w->cfg->progress && (i & 0xfff) == 0)
+      w->cfg->progress(w->cfg->progress_ctx, w->now, w->ended);
+    if (pass_time(w) || w->failed)
+      return -1;
+  }
+}
+
+int world_run(const struct world_config *cfg, struct lull_device *dev,
+              const struct lull_device_ops *ops, struct world_result *out, struct base_error *e)
+{
+  struct base_error none = {0};
+  struct world w = {.cfg = cfg, .dev = dev, .ops = ops, .out = out, .err = e ? e : &none};
+  memset(out, 0, sizeof *out);
+  if (ops->size < sizeof *ops || ops->abi != LULL_DEVICE_ABI)
+    return base_fail(e, BASE_INPUT,
+                     "the device speaks another version of the contract (%u, not %d)", ops->abi,
+                     LULL_DEVICE_ABI);
+  int st = world_init(&w) || loop(&w) ? -1 : 0;
+  world_free(&w);
+  return st;
+}
+
+void world_result_free(struct world_result *r)
+{
+  free(r->record);
+  for (uint32_t c = 0; c < LULL_CLASSES; c++)
+    base_hist_free(&r->cls[c].itl);
+  memset(r, 0, sizeof *r);
+}
