@@ -16,20 +16,25 @@
 /* A curve of y (integer ps) over x (integer), x strictly ascending; linear between the knots. */
 struct calibration_curve {
   uint32_t n;
-  int64_t *x, *y;            /* [n], owned */
+  int64_t *x, *y; /* [n], owned */
 };
 
-/* Time of one layer's decode attention over (rows, mean context): y[i * nctx + j] in ps. */
+/*
+ * Time of one layer's decode attention over (rows, mean KV tokens of a row before the step):
+ * y[i * nctx + j] in ps, never falling with the context. Beyond ctx_measured[i] the values of row
+ * count i are extended, not measured.
+ */
 struct calibration_grid {
   uint32_t nrows, nctx;
-  int64_t *rows, *ctx, *y;   /* [nrows], [nctx], [nrows * nctx], owned */
+  int64_t *rows, *ctx, *y; /* [nrows], [nctx], [nrows * nctx], owned */
+  int64_t *ctx_measured;   /* [nrows], owned: one of ctx */
 };
 
 /* How well a fitted curve meets the samples it was made from and those held out of it. */
 struct calibration_residual {
   char curve[48];
   uint32_t samples, heldout;
-  double p50, p95, max;      /* absolute relative error of the held-out samples */
+  double p50, p95, max; /* absolute relative error of the held-out samples */
 };
 
 struct calibration_source {
@@ -38,8 +43,8 @@ struct calibration_source {
 
 struct calibration {
   char name[64], model[64], gpu[64], weight_dtype[32], kv_dtype[32], engine[64];
-  char digest[65];              /* SHA-256 over the content, lower-case hex */
-  uint32_t layers, hidden, intermediate, vocab;
+  char digest[65]; /* SHA-256 over the content, lower-case hex */
+  uint32_t layers, hidden, intermediate, vocab, q_heads, kv_heads, head_dim;
   int64_t weight_bytes, kv_bytes_per_token, gpu_memory_bytes;
   struct calibration_curve body;        /* GEMMs of one layer over tokens */
   struct calibration_curve head;        /* LM head over sampled positions */
@@ -47,14 +52,17 @@ struct calibration {
   struct calibration_grid decode;       /* decode attention of one layer */
   struct calibration_curve prefill;     /* prefill attention of one layer: over attended pairs */
   int64_t prefill_token_fs;             /* and so many femtoseconds for each token of the chunks */
-  struct calibration_residual *residual; uint32_t nresiduals; /* owned */
-  struct calibration_source *source; uint32_t nsources;       /* owned */
+  struct calibration_residual *residual;
+  uint32_t nresiduals; /* owned */
+  struct calibration_source *source;
+  uint32_t nsources; /* owned */
 };
 
 /* By path (it has a '/' or ends in .h5) or by the name of an embedded one. NULL on failure; an
  * unknown name is answered with the nearest. Checks structure, ranges, monotonicity and digest. */
 struct calibration *calibration_open(const char *name_or_path, struct base_error *e);
-/* Writes byte-identical files for equal content. */
+/* Writes byte-identical files for equal content, which must be sealed. The file is whole or not
+ * there. */
 int calibration_write(const struct calibration *c, const char *path, struct base_error *e);
 /* SHA-256 over all content but the digest itself, in a fixed order; fills c->digest. */
 void calibration_seal(struct calibration *c);

@@ -33,8 +33,8 @@ struct cost_shape {
 
 /* Its cost. ticks >= 1. */
 struct cost_step {
-  lull_ticks ticks;      /* the whole step */
-  lull_ticks slope;      /* of these, slope * ctx_q16 >> 16 grow with the rows' contexts (the law) */
+  lull_ticks ticks; /* the whole step */
+  lull_ticks slope; /* of these, slope * ctx_q16 >> 16 grow with the rows' contexts (the law) */
   lull_ticks chunk_part; /* of these, attention of the chunks */
   int64_t ctx_end_q16;   /* the law holds for ctx_q16 below this (INT64_MAX: for ever) */
 };
@@ -54,20 +54,20 @@ struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t ro
 
 /* Named parameters of a scenario for what no table holds, all with their reason in the file. */
 struct cost_settings {
-  uint32_t max_rows;            /* rows that the server may hold (max sequences) */
-  uint32_t max_tokens;          /* most tokens of a step: token budget + max_rows * row_tokens */
-  uint32_t draft_depth;         /* speculative tokens a step, 0: none; row_tokens = 1 + depth */
-  lull_time host_step;          /* host time a step, ps */
-  uint32_t elementwise_kernels; /* element-wise kernels a layer */
-  lull_time elementwise_launch; /* of one, ps */
+  uint32_t max_rows;               /* rows that the server may hold (max sequences) */
+  uint32_t max_tokens;             /* most tokens of a step: token budget + max_rows * row_tokens */
+  uint32_t draft_depth;            /* speculative tokens a step, 0: none; row_tokens = 1 + depth */
+  lull_time host_step;             /* host time a step, ps */
+  uint32_t elementwise_kernels;    /* element-wise kernels a layer */
+  lull_time elementwise_launch;    /* of one, ps */
   int64_t elementwise_bytes_per_s; /* their bandwidth; bytes moved are stated in cost.c */
-  int64_t draft_layers_ppm;     /* size of the draft head in layers of the model, parts a million */
-  lull_time draft_head;         /* its vocabulary head, ps a pass */
+  int64_t draft_layers_ppm; /* size of the draft head in layers of the model, parts a million */
+  lull_time draft_head;     /* its vocabulary head, ps a pass */
 };
 /* Compiles a calibration. Fails (BASE_INPUT) if it does not cover the shapes that the settings
  * allow. The calibration may be freed afterwards. */
-struct cost_model *cost_from_calibration(const struct calibration *c,
-                                         const struct cost_settings *s, struct base_error *e);
+struct cost_model *cost_from_calibration(const struct calibration *c, const struct cost_settings *s,
+                                         struct base_error *e);
 void cost_free(struct cost_model *m);
 
 /* Evaluates; pure. rows and tokens within what it was compiled for (beyond: the last interval is

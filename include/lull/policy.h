@@ -8,7 +8,8 @@
  *                   struct lull_plan *p) { ... h->chunk(h->ctx, p, id, tokens) ... }
  *   LULL_POLICY_EXPORT extern const struct lull_policy LULL_POLICY_SYMBOL(mine);
  *   const struct lull_policy LULL_POLICY_SYMBOL(mine) = {
- *     .size = sizeof(struct lull_policy), .abi = LULL_POLICY_ABI, .name = "mine", .plan = plan };
+ *     .size = sizeof(struct lull_policy), .abi = LULL_POLICY_ABI, .name = "mine",
+ *     .summary = "what it does", .plan = plan };
  *
  * It is built in, or a shared object that exports the symbol `lull_policy`. It has no clock, no
  * randomness, no I/O, no globals and allocates nothing: time comes with the event, state lives in

@@ -207,11 +207,13 @@ int fetch_next(struct world *w)
   return 0;
 }
 
+/* F11: its last step must fit an empty pool, with what speculation may overshoot. */
 static int can_hold(const struct server *s, const struct req *r)
 {
   uint64_t all = (uint64_t)r->v.prompt + r->output;
-  return all <= s->cfg->model_limit && all - 1 <= UINT32_MAX - LULL_Q16_ONE &&
-         lull_blocks_for(&s->v, (uint32_t)(all - 1)) <= s->cfg->kv_blocks;
+  uint64_t kv = all - 1 + s->cfg->row_tokens - 1;
+  return all <= s->cfg->model_limit && kv <= UINT32_MAX - LULL_Q16_ONE &&
+         lull_blocks_for(&s->v, (uint32_t)kv) <= s->cfg->kv_blocks;
 }
 
 static int eligible(const struct world *w, int server, const struct req *r)

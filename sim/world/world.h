@@ -16,10 +16,13 @@
  *   5. refills: for each backlog (by index), while the count of unfinished requests of its server
  *      is below `below` and the window is open (now < window): one request arrives now.
  * DRAIN is delivered once, at the first instant at or after the window's end, before arrivals.
+ * An event that a change or a callback causes (FINISHED at a boundary, FAILED by reject, EVICTED)
+ * is delivered when that change or callback is over: all states of a boundary change before its
+ * first event. More than 64 plans of an instant beyond one a server are an error.
  *
- * ARRIVAL. The request gets the next id. If on no eligible server blocks_for(prompt + output - 1)
- * + watermark fits the pool (watermark waived, F11), or prompt + output exceeds the model's limit,
- * it FAILS at once (event FAILED, no ARRIVED). Else it is WAITING, the event ARRIVED is sent, and
+ * ARRIVAL. The request gets the next id. If on no eligible server blocks_for(prompt + output - 1
+ * + row_tokens - 1) fits the pool (the watermark is waived on an empty pool, F11) and prompt +
+ * output the model's limit, it FAILS at once (event FAILED, no ARRIVED). Else it is WAITING, the event ARRIVED is sent, and
  * after it the request is routed: to the server that route() named, else to the eligible server
  * that can hold it with the fewest unfinished requests, lowest index first. A request refilled for
  * a server is routed there before the event. Then, if the server's plan asks for this class, the
@@ -52,7 +55,9 @@
  * * 2^16 + s * context_q16)) / 2^16), with context_q16 = (kv0 << 16) + phase + k * rate_q16 before
  * its step k; a chunk's step earns rate * (u * tokens + w * its own pairs). What is left of a
  * step's credit goes to the class of its first row in class order (lowest class with rows), else
- * of its first chunk. Earned shares are pending until the request's fate: recompute wastes what it
+ * of its first chunk; it is kept by server and class with 16 fraction bits, together with what the
+ * floors of that class's stays cut off, and floored at the end; the parts of units so lost add up
+ * to whole units, which class 0 keeps. Earned shares are pending until the request's fate: recompute wastes what it
  * earned since its KV was last lost; at the end the rest is useful (live: SLO met; batch:
  * completed), late (live, SLO missed) or wasted (unfinished, failed). Aborted steps waste their
  * whole credit, on the class of the first row or chunk.
@@ -64,7 +69,9 @@
  *
  * END. At the end of the instant in which no unfinished request is left, the window is over and no
  * arrival is pending; or at window + drain deadline, when what is unfinished is counted so; or when
- * *stop is set (partial). The paid time is end * GPUs.
+ * *stop is set (partial). The paid time is end * GPUs. A step under way at the end is cut there: its
+ * time is wasted on its first class. With nothing pending, no deadline and DRAIN delivered, a run
+ * that has unfinished requests is stalled.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H

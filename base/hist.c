@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Percentiles and log-linear histograms. Values below 2^SUB have a bin each (group 0); the group
+ * g >= 1 holds [2^(SUB+g-1), 2^(SUB+g)) in 2^SUB bins of width 2^(g-1).
+ */
+#include "base/hist.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUB_BINS = 1 << BASE_HIST_SUB };
+
+/* Position in a sample of n >= 1 of percentile p: the lower order statistic and the way beyond. */
+static uint64_t position(uint64_t n, double p, double *way)
+{
+  double top = (double)(n - 1), h = top * (p > 0 ? p < 1 ? p : 1 : 0);
+  double k = floor(h);
+  *way = h - k;
+  return k < top ? (uint64_t)k : n - 1;
+}
+
+double base_percentile_sorted(const int64_t *sorted, size_t n, double p)
+{
+  double way;
+  uint64_t k = position(n, p, &way);
+  double low = (double)sorted[k];
+  return k + 1 < n ? low + way * ((double)sorted[k + 1] - low) : low;
+}
+
+static int by_value(const void *a, const void *b)
+{
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+void base_sort_int64(int64_t *x, size_t n)
+{
+  if (n > 1)
+    qsort(x, n, sizeof *x, by_value);
+}
+
+static unsigned bin_of(uint64_t v)
+{
+  if (v < SUB_BINS)
+    return (unsigned)v;
+  unsigned shift = 63u - BASE_HIST_SUB - (unsigned)__builtin_clzll(v);
+  return ((shift + 1) << BASE_HIST_SUB) + (unsigned)((v >> shift) - SUB_BINS);
+}
+
+/* Least value of a bin, and how many values it holds. */
+static uint64_t bin_range(unsigned i, uint64_t *width)
+{
+  unsigned group = i >> BASE_HIST_SUB, shift = group ? group - 1 : 0;
+  uint64_t base = group ? SUB_BINS + (i & (SUB_BINS - 1)) : i;
+  *width = (uint64_t)1 << shift;
+  return base << shift;
+}
+
+int base_hist_init(struct base_hist *h)
+{
+  *h = (struct base_hist){.bin = calloc(BASE_HIST_BINS, sizeof *h->bin)};
+  return h->bin ? 0 : -1;
+}
+
+void base_hist_free(struct base_hist *h)
+{
+  if (!h)
+    return;
+  free(h->bin);
+  *h = (struct base_hist){0};
+}
+
+/* Notes that values from low to high were added; call before n grows. */
+static void widen(struct base_hist *h, int64_t low, int64_t high)
+{
+  if (!h->n || low < h->min)
+    h->min = low;
+  if (!h->n || high > h->max)
+    h->max = high;
+}
+
+void base_hist_add(struct base_hist *h, int64_t value, uint64_t weight)
+{
+  if (!weight)
+    return;
+  if (value < 0)
+    value = 0;
+  widen(h, value, value);
+  h->bin[bin_of((uint64_t)value)] += weight;
+  h->n += weight;
+  h->sum += (base_int128)value * weight;
+}
+
+/* Terms start + i*inc, i < count, that do not pass 2^63 - 1; inc >= 1. */
+static uint64_t terms_in_range(int64_t start, int64_t inc, uint64_t count)
+{
+  uint64_t fit = (uint64_t)(INT64_MAX - start) / (uint64_t)inc + 1;
+  return fit < count ? fit : count;
+}
+
+/* Puts `count` terms, none past 2^63 - 1, into their bins: one division a bin. */
+static void spread(struct base_hist *h, uint64_t start, uint64_t inc, uint64_t count,
+                   uint64_t weight)
+{
+  uint64_t value = start;
+  while (count) {
+    uint64_t width, i = bin_of(value), low = bin_range((unsigned)i, &width);
+    uint64_t k = (low + width - value + inc - 1) / inc;
+    k = k < count ? k : count;
+    h->bin[i] += k * weight;
+    count -= k;
+    value += count ? k * inc : 0;
+  }
+}
+
+void base_hist_series(struct base_hist *h, int64_t start, int64_t inc, uint64_t count,
+                      uint64_t weight)
+{
+  start = start < 0 ? 0 : start;
+  if (!count || !weight)
+    return;
+  if (count == 1 || inc <= 0) {
+    base_hist_add(h, start, count * weight);
+    return;
+  }
+  uint64_t k = terms_in_range(start, inc, count);
+  widen(h, start, start + (int64_t)(k - 1) * inc);
+  spread(h, (uint64_t)start, (uint64_t)inc, k, weight);
+  h->n += k * weight;
+  base_int128 pairs = (base_int128)k * (k - 1) / 2;
+  h->sum += ((base_int128)start * k + pairs * inc) * weight;
+  base_hist_add(h, INT64_MAX, (count - k) * weight);
+}
+
+void base_hist_merge(struct base_hist *into, const struct base_hist *from)
+{
+  if (!from->n)
+    return;
+  widen(into, from->min, from->max);
+  for (unsigned i = 0; i < BASE_HIST_BINS; i++)
+    into->bin[i] += from->bin[i];
+  into->n += from->n;
+  into->sum += from->sum;
+}
+
+/* What stands for the values of a bin. */
+static double midpoint(const struct base_hist *h, unsigned i)
+{
+  uint64_t width, low = bin_range(i, &width);
+  double mid = (double)low + (double)(width - 1) / 2;
+  mid = mid < (double)h->min ? (double)h->min : mid;
+  return mid > (double)h->max ? (double)h->max : mid;
+}
+
+double base_hist_percentile(const struct base_hist *h, double p)
+{
+  if (!h->n)
+    return NAN;
+  double way;
+  uint64_t k = position(h->n, p, &way), seen = 0;
+  unsigned i = 0;
+  while ((seen += h->bin[i]) <= k)
+    i++;
+  double low = midpoint(h, i);
+  if (k + 1 < seen || k + 1 >= h->n)
+    return low;
+  do
+    i++;
+  while (!h->bin[i]);
+  return low + way * (midpoint(h, i) - low);
+}

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+liblull_a_SOURCES += \
+  %D%/error.c \
+  %D%/error.h \
+  %D%/hist.c \
+  %D%/hist.h \
+  %D%/outfile.c \
+  %D%/outfile.h \
+  %D%/rng.c \
+  %D%/rng.h \
+  %D%/units.c \
+  %D%/units.h

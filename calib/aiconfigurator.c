@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* AIConfigurator's kernel tables to a calibration. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/outfile.h"
+#include "calib/calib.h"
+#include "calib/fit.h"
+#include "calib/tables.h"
+#include "models/calibration.h"
+#include "models/gpu.h"
+#include "models/llm.h"
+
+enum { KNOTS_MAX = 512, RESIDUALS_MAX = 8, SOURCES = 3 };
+
+/* What is given, and what is being made. */
+struct import {
+  const char *path[SOURCES]; /* gemm, context, generation */
+  const struct llm *model;
+  const struct gpu *gpu;
+  const char *weight_dtype, *kv_dtype;
+  FILE *talk;
+  struct base_error *e;
+  struct calibration *c;
+};
+
+/* ------------------------------------------------------------------------------------ GEMMs --- */
+
+/* One of a layer's linear operators: tokens x k times k x n. */
+struct linear {
+  int64_t n, k;
+};
+enum { LINEARS = 4 };
+
+/* The fused operators as engines run them: q, k and v; output; gate and up; down. */
+static void list_linears(const struct llm *m, struct linear out[LINEARS])
+{
+  int64_t q = (int64_t)m->q_heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
+  out[0] = (struct linear){q + 2 * kv, m->hidden};
+  out[1] = (struct linear){m->hidden, q};
+  out[2] = (struct linear){2 * (int64_t)m->intermediate, m->hidden};
+  out[3] = (struct linear){m->hidden, m->intermediate};
+}
+
+/* Sum over operators at so many tokens; -1 if one cannot be had of the table. */
+static int64_t sum_linears(const struct gemm_table *t, int dtype, int64_t tokens,
+                           const struct linear *op, int n)
+{
+  int64_t sum = 0;
+  for (int i = 0; i < n; i++) {
+    int64_t ps = gemm_ps(t, dtype, tokens, op[i].n, op[i].k, NULL);
+    if (ps < 0)
+      return -1;
+    sum += ps;
+  }
+  return sum;
+}
+
+/* A curve over all measured token counts, of the sum of some operators. */
+static int make_gemm_curve(const struct import *im, const struct gemm_table *t, int dtype,
+                           const struct linear *op, int n, const char *what,
+                           struct calibration_curve *v)
+{
+  int64_t m[KNOTS_MAX];
+  size_t have = gemm_tokens(t, dtype, m, KNOTS_MAX);
+  v->x = calloc(have + 1, sizeof *v->x);
+  v->y = calloc(have + 1, sizeof *v->y);
+  if (!v->x || !v->y)
+    return base_fail_memory(im->e);
+  for (size_t i = 0; i < have; i++) {
+    int64_t ps = sum_linears(t, dtype, m[i], op, n);
+    if (ps < 0)
+      continue;
+    v->x[v->n] = m[i];
+    v->y[v->n++] = ps;
+  }
+  if (v->n >= 2)
+    return 0;
+  return base_fail_at(im->e, BASE_INPUT, im->path[0], 0,
+                      "%s: the table lacks GEMMs near the shapes of model '%s' (n %lld, k %lld)",
+                      what, im->model->name, (long long)op[0].n, (long long)op[0].k);
+}
+
+static struct calibration_residual *next_residual(struct import *im)
+{
+  return &im->c->residual[im->c->nresiduals++];
+}
+
+/*
+ * How good the rules over n are, at shapes that were measured: the widest measured n that is not
+ * beyond `n` (or, with `beyond`, the widest of all) is left out and predicted from the others.
+ */
+static int check_rule(struct import *im, const struct gemm_table *t, int dtype, struct linear op,
+                      int beyond, const char *name)
+{
+  int64_t m[KNOTS_MAX], wide = 0;
+  size_t have = gemm_tokens(t, dtype, m, KNOTS_MAX);
+  struct fit_errors f;
+  for (size_t i = 0; i < t->n; i++) {
+    const struct gemm_row *r = &t->row[i];
+    if (r->dtype == dtype && r->k == op.k && r->n > wide && (beyond || r->n <= op.n))
+      wide = r->n;
+  }
+  if (!wide)
+    return 0;
+  if (fit_errors_init(&f, have))
+    return base_fail_memory(im->e);
+  for (size_t i = 0; i < have; i++) {
+    struct gemm_rule rule = {beyond ? wide : 0, wide};
+    int64_t truth = gemm_ps(t, dtype, m[i], wide, op.k, NULL), guess;
+    f.samples += truth >= 0;
+    guess = beyond || wide < op.n ? gemm_ps(t, dtype, m[i], wide, op.k, &rule) : -1;
+    if (truth >= 0 && guess >= 0)
+      fit_errors_add(&f, guess, truth);
+  }
+  if (f.n)
+    fit_errors_close(&f, name, next_residual(im));
+  else
+    free(f.ppb);
+  return 0;
+}
+
+static int make_gemms(struct import *im, const struct gemm_table *t)
+{
+  struct calibration *c = im->c;
+  struct linear op[LINEARS], head = {im->model->vocab, im->model->hidden};
+  list_linears(im->model, op);
+  if (make_gemm_curve(im, t, t->weight, op, LINEARS, "body", &c->body) ||
+      make_gemm_curve(im, t, TABLE_BF16, op, LINEARS, "draft layer", &c->draft_layer) ||
+      make_gemm_curve(im, t, TABLE_BF16, &head, 1, "LM head", &c->head))
+    return -1;
+  if (fit_curve_errors(&c->body, "body over tokens", next_residual(im), im->e) ||
+      fit_curve_errors(&c->draft_layer, "draft layer over tokens", next_residual(im), im->e) ||
+      fit_curve_errors(&c->head, "head over positions", next_residual(im), im->e))
+    return -1;
+  if (check_rule(im, t, t->weight, op[2], 0, "body over n"))
+    return -1;
+  return check_rule(im, t, TABLE_BF16, head, 1, "head over n");
+}
+
+/* ------------------------------------------------------------------------------- provenance --- */
+
+/* Published files, by the SHA-256 of their gzipped CSV form, and the commit they are of. */
+static const struct {
+  const char *sha256, *url;
+} known[] = {
+#define AT_COMMIT                                                                                  \
+  "https://github.com/ai-dynamo/aiconfigurator/tree/095f58a51c4ca8e61b66ec108d86f223f8d559ce"
+    {"d1097cbb9b026a3f920c310629127e2ae2bdbd0cbce2c7e357d3ca64c19eeae8", AT_COMMIT},
+    {"d36918627ec6d6560e957d031a8fc24681c2168171c116a809b61f7080a9ad7a", AT_COMMIT},
+    {"35846a13b4baf4d8ad2007321b9f836d562f876cdfafa439937529d3d57c1e97", AT_COMMIT},
+};
+
+/* Cuts a text to fit. */
+static void put_text(char *to, size_t size, const char *text)
+{
+  size_t n = strnlen(text, size - 1);
+  memcpy(to, text, n);
+  to[n] = 0;
+}
+
+static int note_source(struct import *im, int which, const struct table_origin *o)
+{
+  struct calibration_source *s = &im->c->source[im->c->nsources];
+  const char *slash = strrchr(im->path[which], '/');
+  if (base_sha256_file(im->path[which], s->sha256, im->e))
+    return -1;
+  put_text(s->file, sizeof s->file, slash ? slash + 1 : im->path[which]);
+  put_text(s->engine, sizeof s->engine, o->engine);
+  put_text(s->kernel, sizeof s->kernel, o->kernel);
+  put_text(s->licence, sizeof s->licence, "Apache-2.0");
+  put_text(s->url, sizeof s->url, "https://github.com/ai-dynamo/aiconfigurator");
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (strcmp(known[i].sha256, s->sha256) == 0)
+      put_text(s->url, sizeof s->url, known[i].url);
+  im->c->nsources++;
+  if (im->c->engine[0] && strcmp(im->c->engine, o->engine))
+    return base_fail_at(im->e, BASE_INPUT, im->path[which], 0,
+                        "the table is of engine '%s', another one of '%s'", o->engine,
+                        im->c->engine);
+  put_text(im->c->engine, sizeof im->c->engine, o->engine);
+  return 0;
+}
+
+/* ---------------------------------------------------------------------------------- import --- */
+
+static int import_gemms(struct import *im)
+{
+  struct gemm_table t;
+  if (gemm_load(&t, im->path[0], im->weight_dtype, im->gpu->device, im->e))
+    return -1;
+  int rc = note_source(im, 0, &t.origin);
+  if (!rc)
+    rc = make_gemms(im, &t);
+  gemm_free(&t);
+  return rc;
+}
+
+/* which: 1 prefill, 2 decode. */
+static int import_attention(struct import *im, int which)
+{
+  struct attention_table t;
+  struct calibration *c = im->c;
+  if (attention_load(&t, im->path[which], im->model, im->kv_dtype, im->gpu->device, im->e))
+    return -1;
+  int rc = note_source(im, which, &t.origin);
+  if (!rc && which == 1)
+    rc = fit_prefill(&t, &c->prefill, &c->prefill_token_fs, next_residual(im), im->e);
+  else if (!rc)
+    rc = fit_decode(&t, &c->decode, next_residual(im), im->e);
+  attention_free(&t);
+  return rc;
+}
+
+static const char *short_name(const char *dtype)
+{
+  return strcmp(dtype, "fp8") ? "bf16" : "fp8";
+}
+
+static int element_bytes(const char *dtype)
+{
+  return strcmp(dtype, "fp8") ? 2 : 1;
+}
+
+static void set_name(const struct import *im)
+{
+  struct calibration *c = im->c;
+  int same = strcmp(im->weight_dtype, im->kv_dtype) == 0;
+  char name[256];
+  snprintf(name, sizeof name, "%s-%s-%s%s%s", im->gpu->name, im->model->name,
+           short_name(im->weight_dtype), same ? "" : "-kv-", same ? "" : short_name(im->kv_dtype));
+  put_text(c->name, sizeof c->name, name);
+}
+
+static void set_shapes(const struct import *im)
+{
+  struct calibration *c = im->c;
+  const struct llm *m = im->model;
+  put_text(c->model, sizeof c->model, m->name);
+  put_text(c->gpu, sizeof c->gpu, im->gpu->name);
+  put_text(c->weight_dtype, sizeof c->weight_dtype, im->weight_dtype);
+  put_text(c->kv_dtype, sizeof c->kv_dtype, im->kv_dtype);
+  c->layers = m->layers;
+  c->hidden = m->hidden;
+  c->intermediate = m->intermediate;
+  c->vocab = m->vocab;
+  c->q_heads = m->q_heads;
+  c->kv_heads = m->kv_heads;
+  c->head_dim = m->head_dim;
+  c->weight_bytes = llm_weight_bytes(m, element_bytes(im->weight_dtype));
+  c->kv_bytes_per_token = llm_kv_bytes_per_token(m, element_bytes(im->kv_dtype));
+  c->gpu_memory_bytes = im->gpu->memory_bytes;
+}
+
+/* Tells what was made and how well it fits. */
+static void tell(const struct import *im)
+{
+  const struct calibration *c = im->c;
+  if (!im->talk)
+    return;
+  fprintf(im->talk, "%s: %s, weights %s, KV %s\n", c->name, c->engine, c->weight_dtype,
+          c->kv_dtype);
+  fprintf(im->talk, "  %-26s %8s %9s %7s %7s %7s\n", "curve", "samples", "held out", "p50", "p95",
+          "max");
+  for (uint32_t i = 0; i < c->nresiduals; i++) {
+    const struct calibration_residual *r = &c->residual[i];
+    fprintf(im->talk, "  %-26s %8u %9u %6.1f%% %6.1f%% %6.1f%%\n", r->curve, r->samples, r->heldout,
+            100 * r->p50, 100 * r->p95, 100 * r->max);
+  }
+}
+
+static int check_dtypes(const char *weight_dtype, const char *kv_dtype, struct base_error *e)
+{
+  if (strcmp(weight_dtype, "fp8_block") == 0)
+    return base_fail(e, BASE_INPUT,
+                     "weight type fp8_block is not imported: its times of few rows hold the "
+                     "host's launch; use fp8");
+  if (strcmp(weight_dtype, "fp8") && strcmp(weight_dtype, "bfloat16"))
+    return base_fail(e, BASE_INPUT, "weight type '%s' is not known; use fp8 or bfloat16",
+                     weight_dtype);
+  if (strcmp(kv_dtype, "fp8") && strcmp(kv_dtype, "bfloat16"))
+    return base_fail(e, BASE_INPUT, "KV type '%s' is not known; use fp8 or bfloat16", kv_dtype);
+  return 0;
+}
+
+static int import_all(struct import *im)
+{
+  struct calibration *c = im->c;
+  c->residual = calloc(RESIDUALS_MAX, sizeof *c->residual);
+  c->source = calloc(SOURCES, sizeof *c->source);
+  if (!c->residual || !c->source)
+    return base_fail_memory(im->e);
+  set_name(im);
+  set_shapes(im);
+  if (import_gemms(im) || import_attention(im, 1) || import_attention(im, 2))
+    return -1;
+  calibration_seal(c);
+  tell(im);
+  return 0;
+}
+
+struct calibration *calib_fit_aiconfigurator(const char *gemm_csv, const char *context_csv,
+                                             const char *generation_csv, const struct llm *model,
+                                             const struct gpu *gpu, const char *weight_dtype,
+                                             const char *kv_dtype, FILE *talk, struct base_error *e)
+{
+  struct import im = {
+      {gemm_csv, context_csv, generation_csv}, model, gpu, weight_dtype, kv_dtype, talk, e, NULL};
+  if (check_dtypes(weight_dtype, kv_dtype, e))
+    return NULL;
+  im.c = calloc(1, sizeof *im.c);
+  if (!im.c) {
+    base_fail_memory(e);
+    return NULL;
+  }
+  if (import_all(&im)) {
+    calibration_free(im.c);
+    return NULL;
+  }
+  return im.c;
+}
+
+int calib_import_aiconfigurator(const char *gemm_csv, const char *context_csv,
+                                const char *generation_csv, const struct llm *model,
+                                const struct gpu *gpu, const char *weight_dtype,
+                                const char *kv_dtype, const char *output_h5, FILE *talk,
+                                struct base_error *e)
+{
+  struct calibration *c = calib_fit_aiconfigurator(gemm_csv, context_csv, generation_csv, model,
+                                                   gpu, weight_dtype, kv_dtype, talk, e);
+  if (!c)
+    return -1;
+  int rc = calibration_write(c, output_h5, e);
+  if (!rc && talk)
+    fprintf(talk, "  written to %s\n", output_h5);
+  calibration_free(c);
+  return rc;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Making calibrations from published measurements.
+ *
+ *   struct llm m;
+ *   struct gpu g;
+ *   if (llm_open("qwen3-8b", &m, &e) || gpu_open("h200-sxm", &g, &e) ||
+ *       calib_import_aiconfigurator("gemm.csv.gz", "context.csv.gz", "generation.csv.gz", &m, &g,
+ *                                   "fp8", "fp8", "h200-sxm-qwen3-8b-fp8.h5", stderr, &e))
+ *     fail(&e);
+ */
+#ifndef CALIB_CALIB_H
+#define CALIB_CALIB_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+struct calibration;
+struct gpu;
+struct llm;
+
+/*
+ * Fits AIConfigurator's kernel tables of one engine on one GPU (CSV, plain or gzip) for the shapes
+ * of a model: GEMMs by token count, decode attention by rows and context, prefill attention by
+ * attended pairs and tokens. Columns are found by name; rows of other shapes are skipped.
+ *
+ * weight_dtype: "fp8" (one scale a tensor; rows named fp8_block are never used) or "bfloat16".
+ * kv_dtype: "fp8" or "bfloat16". The LM head and the draft layer are bf16 always.
+ *
+ * The result is sealed; its name is GPU-MODEL-fp8 or -bf16, with -kv-fp8 or -kv-bf16 behind where
+ * the KV cache is of another type. talk may be NULL; progress and residuals are told there.
+ * NULL on failure: BASE_INPUT with file and line for bad tables, BASE_ENV for I/O and memory.
+ */
+struct calibration *calib_fit_aiconfigurator(const char *gemm_csv, const char *context_csv,
+                                             const char *generation_csv, const struct llm *model,
+                                             const struct gpu *gpu, const char *weight_dtype,
+                                             const char *kv_dtype, FILE *talk,
+                                             struct base_error *e);
+
+/* The same, written to output_h5. Returns 0 or -1. */
+int calib_import_aiconfigurator(const char *gemm_csv, const char *context_csv,
+                                const char *generation_csv, const struct llm *model,
+                                const struct gpu *gpu, const char *weight_dtype,
+                                const char *kv_dtype, const char *output_h5, FILE *talk,
+                                struct base_error *e);
+
+#endif

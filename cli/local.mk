@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+lull_SOURCES += \
+  %D%/commands.h \
+  %D%/help.c \
+  %D%/import.c \
+  %D%/inspect.c \
+  %D%/main.c \
+  %D%/options.c \
+  %D%/options.h \
+  %D%/progress.c \
+  %D%/progress.h \
+  %D%/run.c

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The command `lull`: the table of commands, and the way from argv to one of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+const struct cli_command cli_commands[] = {
+    {"run", CLI_RUN, "SCENARIO", 1, 1,
+     "no scenario is named; 'lull run c4-live-batch' runs the built-in one",
+     "run a scenario and print its table and gates",
+     "Runs every arm of a scenario with every seed, and prints what each arm got out of the paid "
+     "GPU "
+     "time, the ratios against the baseline, and the gates.\n\n"
+     "SCENARIO is an XML file, or the name of a built-in scenario: c4-live-batch. The exit status "
+     "says whether all gates pass.\n\n"
+     "On SIGINT or SIGTERM the run stops, what is done is printed and marked as partial, and the "
+     "exit status is 5; a second signal ends the program at once.",
+     cli_run},
+    {"check", CLI_CHECK, "SCENARIO", 1, 1,
+     "no scenario is named; 'lull check c4-live-batch' checks the built-in one",
+     "check a scenario and say what it holds",
+     "Reads a scenario as 'lull run' does, with everything that it refers to, reports every "
+     "mistake "
+     "with file and line, and prints what would run: arms, classes, requests of each seed, KV "
+     "pools, "
+     "parameters by class. Runs nothing.",
+     cli_check},
+    {"policies", CLI_POLICIES, "[NAME|FILE.so]...", 0, -1, "",
+     "list scheduling policies with their parameters",
+     "Lists the built-in policies, or those named, with every parameter: kind, default, range and "
+     "meaning. A policy in a shared object is named by its path, which has a slash in it.",
+     cli_policies},
+    {"trace", CLI_TRACE, "info FILE", 2, 2, "write 'lull trace info FILE --format FORMAT'",
+     "print the statistics of a request trace",
+     "Reads a whole trace, plain or gzip, and prints its statistics, a name and a value a line: "
+     "requests, span, burstiness, lengths, and a CRC-32 of its contents.",
+     cli_trace},
+    {"import", CLI_IMPORT, "GEMM CONTEXT GENERATION", 3, 3,
+     "three tables are needed: GEMM, context attention, generation attention",
+     "turn measured kernel tables into a calibration file",
+     "Fits curves to published kernel timings of one GPU, for the shapes of one model, and writes "
+     "them with their residuals and where they come from.\n\n"
+     "The tables are CSV files, plain or gzip: GEMM, context (prefill) attention, and generation "
+     "(decode) attention.",
+     cli_import},
+    {"help", CLI_HELP, "[COMMAND]", 0, 1, "", "explain lull, or one of its commands",
+     "Prints help for the program, or for one command.", cli_help},
+    {"man", CLI_MAN, "", 0, 0, "", NULL, "Prints the manual page.", cli_man},
+};
+const size_t cli_ncommands = sizeof cli_commands / sizeof cli_commands[0];
+
+int cli_fail(const struct base_error *e)
+{
+  char text[1280];
+  fprintf(stderr, "lull: %s\n", base_error_format(e, text, sizeof text));
+  if (e->code == BASE_USAGE)
+    fputs("Try 'lull --help'.\n", stderr);
+  return e->code ? e->code : BASE_INVARIANT;
+}
+
+int cli_fail_all(const struct base_errors *list)
+{
+  char text[1280];
+  for (size_t i = 0; i < list->n; i++)
+    fprintf(stderr, "lull: %s\n", base_error_format(&list->item[i], text, sizeof text));
+  if (list->total > list->n)
+    fprintf(stderr, "lull: and %zu more errors\n", list->total - list->n);
+  return list->n ? list->item[0].code : BASE_ENV;
+}
+
+int cli_finish(int code)
+{
+  if (!fflush(stdout) && !ferror(stdout))
+    return code;
+  fprintf(stderr, "lull: error: cannot write standard output: %s\n",
+          errno ? strerror(errno) : "an earlier write failed");
+  return BASE_ENV;
+}
+
+static int print_version(void)
+{
+  puts("lull " PACKAGE_VERSION "\n"
+       "Licence GPL-3.0-or-later, with an additional permission for the CUDA libraries.\n"
+       "There is no warranty, to the extent permitted by law.");
+  return BASE_OK;
+}
+
+/* argv[0] is the command's name. */
+static int run_command(const struct cli_command *c, int argc, char **argv)
+{
+  struct base_error e = {0};
+  struct cli_line line = {0};
+  int code;
+  if (cli_parse(c, argc, argv, &line, &e)) {
+    code = cli_fail(&e);
+  } else if (line.options.help) {
+    cli_print_command_help(stdout, c);
+    code = BASE_OK;
+  } else if (line.options.version) {
+    code = print_version();
+  } else {
+    code = c->run(&line);
+  }
+  cli_line_free(&line);
+  return code;
+}
+
+static int unknown_command(const char *name)
+{
+  struct base_error e = {0};
+  const char *near = cli_command_nearest(name);
+  base_fail(&e, BASE_USAGE, "unknown %s '%s'%s%s%s", name[0] == '-' ? "option" : "command", name,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  return cli_fail(&e);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2) {
+    cli_print_usage(stderr);
+    return BASE_USAGE;
+  }
+  const char *name = argv[1];
+  int code;
+  const struct cli_command *c = cli_command_find(name);
+  if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+    cli_print_help(stdout);
+    code = BASE_OK;
+  } else if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+    code = print_version();
+  } else if (c) {
+    code = run_command(c, argc - 1, argv + 1);
+  } else {
+    code = unknown_command(name);
+  }
+  return cli_finish(code);
+}

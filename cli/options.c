@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(field) offsetof(struct cli_options, field)
+
+const struct cli_option cli_option_table[] = {
+    {"arm", 'a', "NAME", CLI_STRING, AT(arm), CLI_RUN,
+     "Run this arm only (and the baseline, where a gate compares with it)."},
+    {"seed", 's', "N", CLI_SEED, AT(seed), CLI_RUN,
+     "Run this seed instead of the scenario's. The report says that the seed was given by hand."},
+    {"json", 0, "FILE", CLI_STRING, AT(json), CLI_RUN,
+     "Write the results as JSON. The same inputs give the same bytes. The file appears whole or "
+     "not "
+     "at all."},
+    {"requests", 0, "FILE.csv", CLI_STRING, AT(requests), CLI_RUN,
+     "Write one row for each request of each run: times, tokens, fate, GPU time."},
+    {"data-dir", 'd', "FOLDER", CLI_STRING, AT(data_dir), CLI_RUN | CLI_CHECK,
+     "Where files named data:... lie. Default: $LULL_DATA, else data/ in the source tree, else the "
+     "installed data folder."},
+    {"explain-fit", 0, NULL, CLI_FLAG, AT(explain_fit), CLI_RUN,
+     "Print every parameter with its class (set, fitted, inferred, assumed), its reason, and how "
+     "the "
+     "ratio changes when it moves by 10%. Runs the scenario twice more for each."},
+    {"set", 0, "XPATH=VALUE", CLI_SET, AT(set), CLI_RUN | CLI_CHECK,
+     "Change one attribute of the scenario before it is read, for example "
+     "--set \"//s:class[@id='live']/@rate=12/s\"; the prefix s: is the scenario's namespace. May "
+     "be "
+     "given several times."},
+    {"no-fast-forward", 0, NULL, CLI_FLAG, AT(no_fast_forward), CLI_RUN,
+     "Simulate step by step. Slow; the results are the same, bit for bit."},
+    {"no-sweeps", 0, NULL, CLI_FLAG, AT(no_sweeps), CLI_RUN,
+     "Leave out the ungated tables that repeat the scenario over values of one attribute."},
+    {"quiet", 'q', NULL, CLI_FLAG, AT(quiet), CLI_RUN | CLI_IMPORT,
+     "Say nothing of progress (there is none either where standard error is no terminal, where "
+     "TERM is "
+     "dumb, or where CI is set)."},
+    {"format", 'f', "FORMAT", CLI_STRING, AT(format), CLI_TRACE,
+     "Format of the trace: azure, vidur, mooncake or native."},
+    {"from", 0, "SOURCE", CLI_STRING, AT(from), CLI_IMPORT,
+     "Whose tables they are: aiconfigurator."},
+    {"model", 0, "MODEL", CLI_STRING, AT(model), CLI_IMPORT,
+     "Model description, for example qwen3-8b."},
+    {"gpu", 0, "GPU", CLI_STRING, AT(gpu), CLI_IMPORT, "GPU description, for example h200-sxm."},
+    {"weights", 0, "DTYPE", CLI_STRING, AT(weights), CLI_IMPORT,
+     "Number format of the weights: fp8 or bfloat16."},
+    {"kv", 0, "DTYPE", CLI_STRING, AT(kv), CLI_IMPORT,
+     "Number format of the KV cache: fp8 or bfloat16."},
+    {"output", 'o', "FILE", CLI_STRING, AT(output), CLI_IMPORT,
+     "Calibration file to write (HDF5)."},
+    {"help", 'h', NULL, CLI_FLAG, AT(help), CLI_ANY, "Print help and exit."},
+    {"version", 'V', NULL, CLI_FLAG, AT(version), CLI_ANY, "Print the version and exit."},
+};
+const size_t cli_noptions = sizeof cli_option_table / sizeof cli_option_table[0];
+
+enum { NAMES_MAX = 64, LETTERS_MAX = 3 * NAMES_MAX + 3, LONG_BASE = 256 };
+
+const struct cli_command *cli_command_find(const char *name)
+{
+  for (size_t i = 0; i < cli_ncommands; i++)
+    if (!strcmp(cli_commands[i].name, name))
+      return &cli_commands[i];
+  return NULL;
+}
+
+const char *cli_command_nearest(const char *name)
+{
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < cli_ncommands && n < NAMES_MAX; i++)
+    if (cli_commands[i].summary)
+      names[n++] = cli_commands[i].name;
+  return base_nearest(name, names, n);
+}
+
+/* The options of a command in getopt's form; `val` of option i is LONG_BASE + i. */
+static void getopt_tables(const struct cli_command *c, struct option *longs, char *letters)
+{
+  size_t n = 0;
+  *letters++ = ':';
+  for (size_t i = 0; i < cli_noptions && n < NAMES_MAX; i++) {
+    const struct cli_option *o = &cli_option_table[i];
+    if (!(o->commands & c->bit))
+      continue;
+    longs[n++] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL,
+                                 LONG_BASE + (int)i};
+    if (!o->letter)
+      continue;
+    *letters++ = o->letter;
+    if (o->arg)
+      *letters++ = ':';
+  }
+  longs[n] = (struct option){0};
+  *letters = '\0';
+}
+
+static const struct cli_option *option_by_value(int value)
+{
+  if (value >= LONG_BASE)
+    return &cli_option_table[value - LONG_BASE];
+  for (size_t i = 0; i < cli_noptions; i++)
+    if (cli_option_table[i].letter == value)
+      return &cli_option_table[i];
+  return NULL;
+}
+
+/* A seed: an unsigned decimal number of at most 64 bits. */
+static int parse_seed(const char *text, struct cli_options *o, struct base_error *e)
+{
+  char *end;
+  errno = 0;
+  unsigned long long v = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
+  if (!isdigit((unsigned char)text[0]) || *end || errno)
+    return base_fail(e, BASE_USAGE, "--seed: '%s' is no number from 0 to 2^64-1", text);
+  o->seed = v;
+  o->has_seed = 1;
+  return 0;
+}
+
+/* XPATH=VALUE, split at the first '=' that lies outside of brackets. */
+static int parse_set(const char *text, struct cli_options *o, struct base_error *e)
+{
+  const char *split = NULL;
+  int depth = 0;
+  for (const char *p = text; *p; p++) {
+    depth += (*p == '[') - (*p == ']');
+    if (*p == '=' && depth == 0 && !split)
+      split = p;
+  }
+  if (!split || split == text)
+    return base_fail(e, BASE_USAGE,
+                     "--set: '%s' is not XPATH=VALUE; write --set \"//s:engine/@max-seqs=64\"",
+                     text);
+  struct scenario_override *more = realloc(o->set, (o->nset + 1) * sizeof *more);
+  if (!more)
+    return base_fail_memory(e);
+  o->set = more;
+  char *target = strndup(text, (size_t)(split - text));
+  if (!target)
+    return base_fail_memory(e);
+  o->set[o->nset++] = (struct scenario_override){target, split + 1};
+  return 0;
+}
+
+/* Stores an option's value; a string or file option given twice is an error, not a surprise. */
+static int store(const struct cli_option *def, const char *value, struct cli_options *o,
+                 struct base_error *e)
+{
+  char *at = (char *)o + def->offset;
+  switch (def->kind) {
+  case CLI_FLAG:
+    *(int *)(void *)at = 1;
+    return 0;
+  case CLI_SEED:
+    return parse_seed(value, o, e);
+  case CLI_SET:
+    return parse_set(value, o, e);
+  default:
+    if (!*value)
+      return base_fail(e, BASE_USAGE, "--%s needs a %s, not an empty string", def->name, def->arg);
+    if (*(const char **)(void *)at)
+      return base_fail(e, BASE_USAGE, "--%s is given twice", def->name);
+    *(const char **)(void *)at = value;
+    return 0;
+  }
+}
+
+/* An option that the command does not have: names the nearest, or the command that has it. */
+static int unknown_option(const struct cli_command *c, const char *word, struct base_error *e)
+{
+  char name[64];
+  size_t len = strcspn(word, "=");
+  if (strncmp(word, "--", 2) || len >= sizeof name)
+    return base_fail(e, BASE_USAGE, "lull %s: unknown option '%s'", c->name, word);
+  memcpy(name, word, len);
+  name[len] = '\0';
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (size_t i = 0; i < cli_noptions && n < NAMES_MAX; i++)
+    if (cli_option_table[i].commands & c->bit)
+      names[n++] = cli_option_table[i].name;
+  const char *near = base_nearest(name + 2, names, n);
+  if (near)
+    return base_fail(e, BASE_USAGE, "lull %s: unknown option '%s'; did you mean '--%s'?", c->name,
+                     name, near);
+  return base_fail(e, BASE_USAGE, "lull %s: unknown option '%s'", c->name, name);
+}
+
+static int parse_options(const struct cli_command *c, int argc, char **argv, struct cli_options *o,
+                         struct base_error *e)
+{
+  struct option longs[NAMES_MAX + 1];
+  char letters[LETTERS_MAX];
+  getopt_tables(c, longs, letters);
+  opterr = 0;
+  optind = 0;
+  for (;;) {
+    int value = getopt_long(argc, argv, letters, longs, NULL);
+    if (value == -1)
+      return 0;
+    const struct cli_option *def = value == '?' || value == ':' ? NULL : option_by_value(value);
+    if (def && store(def, optarg, o, e))
+      return -1;
+    if (def)
+      continue;
+    const char *word = argv[optind - 1];
+    if (value == ':')
+      return base_fail(e, BASE_USAGE, "lull %s: option '%s' needs an argument", c->name, word);
+    if (optopt >= LONG_BASE)
+      return base_fail(e, BASE_USAGE, "lull %s: option '--%s' takes no argument", c->name,
+                       option_by_value(optopt)->name);
+    if (optopt) {
+      char letter[3] = {'-', (char)optopt, '\0'};
+      return unknown_option(c, letter, e);
+    }
+    return unknown_option(c, word, e);
+  }
+}
+
+int cli_parse(const struct cli_command *c, int argc, char **argv, struct cli_line *line,
+              struct base_error *e)
+{
+  line->command = c;
+  if (parse_options(c, argc, argv, &line->options, e))
+    return -1;
+  line->arg = argv + optind;
+  line->nargs = argc - optind;
+  if (line->options.help || line->options.version)
+    return 0;
+  if (line->nargs < c->min_args)
+    return base_fail(e, BASE_USAGE, "lull %s: %s", c->name, c->missing);
+  if (c->max_args >= 0 && line->nargs > c->max_args)
+    return base_fail(e, BASE_USAGE, "lull %s: '%s' is one argument too many", c->name,
+                     line->arg[c->max_args]);
+  return 0;
+}
+
+void cli_line_free(struct cli_line *line)
+{
+  for (uint32_t i = 0; i < line->options.nset; i++)
+    free((char *)line->options.set[i].target);
+  free(line->options.set);
+  line->options.set = NULL;
+  line->options.nset = 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The command line as two tables: commands and options. The same tables parse, suggest the nearest
+ * name, and print help and the man page; nothing about an option stands anywhere else.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sim/scenario/scenario.h"
+
+/* Values as given; strings are borrowed from argv. Zero it before parsing. */
+struct cli_options {
+  int help, version;
+  const char *arm;
+  int has_seed;
+  uint64_t seed;
+  const char *json, *requests; /* output files */
+  const char *data_dir;
+  int explain_fit, no_fast_forward, quiet, no_sweeps;
+  struct scenario_override *set; /* [nset], owned; targets owned too */
+  uint32_t nset;
+  const char *format;                            /* trace */
+  const char *from, *model, *gpu, *weights, *kv; /* import */
+  const char *output;                            /* import: file to write */
+};
+
+/* Commands, as bits of cli_option.commands. */
+enum cli_command_bit {
+  CLI_RUN = 1,
+  CLI_CHECK = 2,
+  CLI_POLICIES = 4,
+  CLI_TRACE = 8,
+  CLI_IMPORT = 16,
+  CLI_HELP = 32,
+  CLI_MAN = 64,
+  CLI_ANY = 127
+};
+
+/* What a command gets: its options and what is left of the line behind its name. */
+struct cli_line {
+  const struct cli_command *command;
+  struct cli_options options;
+  int nargs;
+  char **arg;
+};
+
+/* One command. `run` returns an exit code; it prints data on stdout and failures on stderr. */
+struct cli_command {
+  const char *name;
+  unsigned bit;           /* enum cli_command_bit */
+  const char *args;       /* for the usage line */
+  int min_args, max_args; /* max_args -1: any number */
+  const char *missing;    /* what to say when there are too few */
+  const char *summary;    /* one line; NULL: hidden */
+  const char *text;       /* what it does, paragraphs separated by an empty line */
+  int (*run)(struct cli_line *);
+};
+
+enum cli_kind { CLI_FLAG, CLI_STRING, CLI_SEED, CLI_SET };
+
+struct cli_option {
+  const char *name;
+  char letter;       /* 0: none */
+  const char *arg;   /* name of its argument, NULL: none */
+  int kind;          /* enum cli_kind */
+  size_t offset;     /* in struct cli_options */
+  unsigned commands; /* bits of the commands that take it */
+  const char *doc;
+};
+
+extern const struct cli_command cli_commands[];
+extern const size_t cli_ncommands;
+extern const struct cli_option cli_option_table[];
+extern const size_t cli_noptions;
+
+/* NULL: unknown. */
+const struct cli_command *cli_command_find(const char *name);
+/* The nearest name of a command, or NULL. */
+const char *cli_command_nearest(const char *name);
+
+/* Parses argv[1..] of a command (argv[0] is its name) into *line. -1 with BASE_USAGE. */
+int cli_parse(const struct cli_command *c, int argc, char **argv, struct cli_line *line,
+              struct base_error *e);
+/* Frees what cli_parse allocated. */
+void cli_line_free(struct cli_line *line);
+
+#endif

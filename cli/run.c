@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lull run: one scenario, all arms and seeds; the table, the second tables, the files. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "sim/report/report.h"
+
+/* Set by a signal: the run ends at the next instant, and what there is is printed as partial. */
+static volatile int stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  stop = 1;
+}
+
+/* The first signal asks, the second has the default action. */
+static int catch_signals(struct base_error *e)
+{
+  struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_RESETHAND};
+  sigemptyset(&a.sa_mask);
+  if (sigaction(SIGINT, &a, NULL) || sigaction(SIGTERM, &a, NULL))
+    return base_fail_errno(e, "cannot catch signals");
+  return 0;
+}
+
+/* All that a run holds, so that one place can let go of it. */
+struct job {
+  const struct cli_options *options;
+  struct scenario_options open;
+  struct experiment_options run;
+  struct report_source source;
+  struct scenario *scenario;
+  struct experiment *experiment;
+  struct report_sweep *sweep; /* [nsweeps] of those begun */
+  uint32_t nsweeps;
+  struct report_explain explain;
+  struct report_requests *requests;
+  struct cli_progress progress;
+  int partial;
+};
+
+static void job_init(struct job *j, const struct cli_line *line)
+{
+  const struct cli_options *o = &line->options;
+  j->options = o;
+  j->open = (struct scenario_options){
+      .data_dir = o->data_dir, .override = o->set, .noverrides = o->nset};
+  cli_progress_open(&j->progress, o->quiet);
+  j->run = (struct experiment_options){.only_arm = o->arm,
+                                       .has_seed = o->has_seed,
+                                       .seed = o->seed,
+                                       .max_repeat = o->no_fast_forward ? 1 : 0,
+                                       .stop = &stop,
+                                       .progress = cli_progress_draw,
+                                       .progress_ctx = &j->progress};
+  j->source = (struct report_source){line->arg[0], &j->open, &j->run};
+}
+
+static void job_free(struct job *j)
+{
+  cli_progress_clear(&j->progress);
+  report_explain_free(&j->explain);
+  for (uint32_t i = 0; i < j->nsweeps; i++)
+    report_sweep_free(&j->sweep[i]);
+  free(j->sweep);
+  report_requests_abandon(j->requests);
+  experiment_free(j->experiment);
+  scenario_close(j->scenario);
+}
+
+/* Runs the arms; with --requests, every run's records go to the file as it ends. */
+static int run_arms(struct job *j, struct base_error *e)
+{
+  struct experiment_options o = j->run;
+  if (j->options->requests) {
+    j->requests = report_requests_open(j->options->requests, e);
+    if (!j->requests)
+      return -1;
+    o.on_run = report_requests_row;
+    o.on_run_ctx = j->requests;
+  }
+  j->experiment = experiment_run(j->scenario, &o, e);
+  cli_progress_clear(&j->progress);
+  if (!j->experiment)
+    return -1;
+  j->partial = j->experiment->partial;
+  return report_table(j->experiment, stdout, e);
+}
+
+/* The ungated second tables, unless they were not wanted or a signal came. */
+static int run_sweeps(struct job *j, struct base_error *e)
+{
+  if (j->options->no_sweeps || !j->scenario->nsweeps || j->partial)
+    return 0;
+  j->sweep = calloc(j->scenario->nsweeps, sizeof *j->sweep);
+  if (!j->sweep)
+    return base_fail_memory(e);
+  while (j->nsweeps < j->scenario->nsweeps && !j->partial) {
+    struct report_sweep *t = &j->sweep[j->nsweeps++];
+    int status = report_sweep(&j->source, j->scenario, j->nsweeps - 1, t, e);
+    cli_progress_clear(&j->progress);
+    if (status || report_sweep_print(t, stdout, e))
+      return -1;
+    j->partial = t->partial;
+  }
+  return 0;
+}
+
+static int run_explain(struct job *j, struct base_error *e)
+{
+  if (!j->options->explain_fit || j->partial)
+    return 0;
+  int status = report_explain(&j->source, j->experiment, &j->explain, e);
+  cli_progress_clear(&j->progress);
+  if (status || report_explain_print(&j->explain, stdout, e))
+    return -1;
+  j->partial = j->explain.partial;
+  return 0;
+}
+
+/* Puts the files in place: only whole results ever stand under the names that were asked for. */
+static int write_files(struct job *j, struct base_error *e)
+{
+  const struct report_explain *explain = j->explain.scenario ? &j->explain : NULL;
+  if (j->options->json &&
+      report_json(j->experiment, j->sweep, j->nsweeps, explain, j->options->json, e))
+    return -1;
+  struct report_requests *f = j->requests;
+  j->requests = NULL;
+  return f ? report_requests_close(f, e) : 0;
+}
+
+int cli_run(struct cli_line *line)
+{
+  struct base_error e = {0};
+  struct base_errors errors = {0};
+  struct job j = {0};
+  job_init(&j, line);
+  int code;
+  if (catch_signals(&e))
+    code = cli_fail(&e);
+  else if (!(j.scenario = scenario_open(line->arg[0], &j.open, &errors)))
+    code = cli_fail_all(&errors);
+  else if (run_arms(&j, &e) || run_sweeps(&j, &e) || run_explain(&j, &e) || write_files(&j, &e)) {
+    cli_progress_clear(&j.progress);
+    code = cli_fail(&e);
+  } else {
+    code = j.partial ? BASE_INCOMPLETE : j.experiment->exit_code;
+    if (j.partial)
+      fputs("lull: stopped by a signal: the results are partial\n", stderr);
+  }
+  base_errors_free(&errors);
+  job_free(&j);
+  return code;
+}

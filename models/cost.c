@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Evaluation of a compiled cost model: integers only. */
+#include "models/cost.h"
+
+#include <stdlib.h>
+
+#include "models/cost_model.h"
+
+typedef __int128 wide;
+
+/* Costs saturate here: 2^61 ticks are 4.7 years. */
+#define TICKS_MAX (INT64_C(1) << 61)
+
+static lull_ticks narrow(wide v)
+{
+  return v > TICKS_MAX ? TICKS_MAX : (lull_ticks)v;
+}
+
+struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t row_tokens,
+                                      struct base_error *e)
+{
+  if (a->base < 0 || a->per_token < 0 || a->per_row < 0 || a->per_ctx < 0 || a->per_pair_q16 < 0 ||
+      row_tokens < 1) {
+    base_fail(e, BASE_INPUT,
+              "coefficients of an analytic cost must not be negative, and a row "
+              "takes at least one token");
+    return NULL;
+  }
+  struct cost_model *m = calloc(1, sizeof *m);
+  if (!m) {
+    base_fail_memory(e);
+    return NULL;
+  }
+  m->analytic = 1;
+  m->a = *a;
+  m->row_tokens = row_tokens;
+  return m;
+}
+
+void cost_free(struct cost_model *m)
+{
+  if (!m)
+    return;
+  free(m->token_part);
+  free(m->head);
+  free(m->draft);
+  free(m->piece);
+  free(m->ctx_limit);
+  free(m->prefill_x);
+  free(m->prefill_y);
+  free(m);
+}
+
+uint32_t cost_row_tokens(const struct cost_model *m)
+{
+  return m->row_tokens;
+}
+
+static int64_t tokens_of(const struct cost_model *m, const struct cost_shape *s)
+{
+  return (int64_t)s->rows * m->row_tokens + s->chunk_tokens;
+}
+
+static int64_t positions_of(const struct cost_model *m, const struct cost_shape *s)
+{
+  return (int64_t)s->rows * m->row_tokens + s->chunk_ends;
+}
+
+/* Entry i of a table whose last index is `last`; beyond it, the last interval goes on (but does
+ * not fall). */
+static wide look_up(const lull_ticks *table, uint32_t last, int64_t i)
+{
+  if (i <= last)
+    return table[i];
+  lull_ticks step = last ? table[last] - table[last - 1] : 0;
+  return table[last] + (step > 0 ? (wide)step * (i - last) : 0);
+}
+
+/* Attention of the chunks, ticks: a curve over attended pairs, and so much a token. */
+static wide chunk_ticks(const struct cost_model *m, const struct cost_shape *s)
+{
+  if (!s->chunk_tokens)
+    return 0;
+  uint32_t lo = 0, hi = m->nprefill - 1;
+  while (hi - lo > 1) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (m->prefill_x[mid] <= s->chunk_work)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  wide dx = m->prefill_x[hi] - m->prefill_x[lo], dy = m->prefill_y[hi] - m->prefill_y[lo];
+  wide ps = m->prefill_y[lo] + dy * (s->chunk_work - m->prefill_x[lo]) / dx;
+  wide token = (wide)m->prefill_token_fs * s->chunk_tokens;
+  return (ps * 1000 + token) * m->layers / (1000 * LULL_TICK_PS);
+}
+
+/* The piece in which the rows' contexts lie, and where it ends. rows >= 1. */
+static const struct cost_piece *find_piece(const struct cost_model *m, uint32_t rows,
+                                           int64_t ctx_q16, int64_t *end_q16)
+{
+  const struct cost_piece *p = m->piece + (size_t)rows * m->npieces;
+  uint32_t lo = 0, hi = m->npieces;
+  while (hi - lo > 1) {
+    uint32_t mid = lo + (hi - lo) / 2;
+    if (p[mid].start_q16 <= ctx_q16)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  *end_q16 = hi < m->npieces ? p[hi].start_q16 : INT64_MAX;
+  return &p[lo];
+}
+
+/* A step costs at least a tick: where all is 0, it does so until the law itself gives one. */
+static void finish(wide ticks, int64_t start_q16, struct cost_step *out)
+{
+  out->ticks = narrow(ticks);
+  if (ticks >= 1)
+    return;
+  out->ticks = 1;
+  if (out->slope > 0) {
+    int64_t first = start_q16 + (LULL_Q16_ONE + out->slope - 1) / out->slope;
+    if (first < out->ctx_end_q16)
+      out->ctx_end_q16 = first;
+    out->slope = 0;
+  }
+}
+
+static void eval_analytic(const struct cost_model *m, const struct cost_shape *s,
+                          struct cost_step *out)
+{
+  const struct cost_analytic *a = &m->a;
+  wide pairs = ((wide)a->per_pair_q16 * s->chunk_work) >> 16;
+  wide ticks = (wide)a->base + (wide)a->per_token * tokens_of(m, s) + (wide)a->per_row * s->rows +
+               (((wide)a->per_ctx * s->ctx_q16) >> 16) + pairs;
+  out->slope = a->per_ctx;
+  out->chunk_part = narrow(pairs);
+  out->ctx_end_q16 = INT64_MAX;
+  finish(ticks, 0, out);
+}
+
+static void eval_calibrated(const struct cost_model *m, const struct cost_shape *s,
+                            struct cost_step *out)
+{
+  wide chunks = chunk_ticks(m, s);
+  wide ticks = look_up(m->token_part, m->max_tokens, tokens_of(m, s)) +
+               look_up(m->head, m->max_positions, positions_of(m, s)) + chunks;
+  int64_t start_q16 = 0;
+  out->slope = 0;
+  out->chunk_part = narrow(chunks);
+  out->ctx_end_q16 = INT64_MAX;
+  if (s->rows) {
+    uint32_t rows = s->rows <= m->max_rows ? s->rows : m->max_rows;
+    const struct cost_piece *p = find_piece(m, rows, s->ctx_q16, &out->ctx_end_q16);
+    start_q16 = p->start_q16;
+    out->slope = p->slope;
+    ticks += p->start + (((wide)p->slope * (s->ctx_q16 - start_q16)) >> 16);
+    ticks += look_up(m->draft, m->max_rows, s->rows);
+  }
+  finish(ticks, start_q16, out);
+}
+
+void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
+{
+  if (m->analytic)
+    eval_analytic(m, s, out);
+  else
+    eval_calibrated(m, s, out);
+}
+
+int cost_covers(const struct cost_model *m, const struct cost_shape *s)
+{
+  if (m->analytic)
+    return 1;
+  int64_t tokens = tokens_of(m, s);
+  if (s->rows > m->max_rows || tokens > m->max_tokens || positions_of(m, s) > m->max_positions)
+    return 0;
+  if (tokens && tokens < m->min_tokens)
+    return 0;
+  if (s->rows && (wide)s->ctx_q16 > (wide)m->ctx_limit[s->rows] * s->rows * LULL_Q16_ONE)
+    return 0;
+  return !s->chunk_tokens || s->chunk_work <= m->prefill_x[m->nprefill - 1];
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A compiled cost model: integer tables. Private to models/cost*.c.
+ */
+#ifndef MODELS_COST_MODEL_H
+#define MODELS_COST_MODEL_H
+
+#include "models/cost.h"
+
+/*
+ * One piece of the decode attention at a fixed number of rows: from the sum of contexts start_q16
+ * (a whole number of tokens) to that of the next piece,
+ *   ticks = start + (slope * (ctx_q16 - start_q16) >> 16),
+ * with slope * start_q16 >> 16 <= start, so that slope * ctx_q16 >> 16 never exceeds the ticks.
+ */
+struct cost_piece {
+  int64_t start_q16;
+  lull_ticks start, slope;
+};
+
+struct cost_model {
+  int analytic;
+  uint32_t row_tokens;
+  struct cost_analytic a; /* analytic only; all below: calibrated only */
+  uint32_t layers;
+  uint32_t max_rows, max_tokens, max_positions;
+  lull_ticks *token_part; /* [max_tokens + 1]: GEMMs, element-wise, host */
+  lull_ticks *head;       /* [max_positions + 1] */
+  lull_ticks *draft;      /* [max_rows + 1] */
+  uint32_t npieces;
+  struct cost_piece *piece; /* [(max_rows + 1) * npieces], of each row count ascending */
+  int64_t *ctx_limit;       /* [max_rows + 1]: largest measured mean context, tokens */
+  uint32_t nprefill;
+  int64_t *prefill_x, *prefill_y; /* [nprefill]: pairs, ps of one layer */
+  int64_t prefill_token_fs;       /* of one layer */
+  int64_t min_tokens;             /* fewest measured */
+};
+
+/*
+ * Bytes that the element-wise kernels of one layer move for one token, all in bf16 (2 bytes):
+ *   two fused additions of the residual with RMS norm: read x and residual, write residual and
+ *     the normalised x                                               2 * 4 * hidden * 2
+ *   norm of query and key heads, rotation, write of keys and values: read and write
+ *     the q, k and v of the token                                    2 * (q + 2 kv) * 2
+ *   gated activation: read gate and up, write their product          3 * intermediate * 2
+ * where q and kv are heads * head_dim. That is 163,840 B for an 8B model of 36 layers. Weights of
+ * the norms, the embedding, the final norm and the sampling are left out: below 1% of these.
+ */
+static inline int64_t cost_elementwise_bytes(int64_t hidden, int64_t q, int64_t kv,
+                                             int64_t intermediate)
+{
+  return 16 * hidden + 4 * (q + 2 * kv) + 6 * intermediate;
+}
+
+#endif

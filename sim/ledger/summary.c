@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* From a world's result to figures, and from the figures of seeds to pooled ones. */
+#include "sim/ledger/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ledger units (1/12 ps) to seconds. */
+static double ledger_seconds(base_int128 units)
+{
+  return (double)units / 12e12;
+}
+
+/* Does a finished live request meet both targets when they are scaled by num/den? Inclusive, in
+ * integers; one output token has no TPOT and meets it. */
+static int meets(const struct world_record *r, const struct world_class *c, int num, int den)
+{
+  base_int128 ttft = (base_int128)(r->first_token - r->arrival) * den;
+  base_int128 decode = (base_int128)(r->last_token - r->first_token) * den;
+  base_int128 tokens = r->output > 1 ? (base_int128)r->output - 1 : 0;
+
+  if (ttft > (base_int128)c->slo_ttft * num)
+    return 0;
+  return tokens == 0 || decode <= (base_int128)c->slo_tpot * num * tokens;
+}
+
+/* Counts of one class. */
+static void add_class(struct summary *s, const struct world_class *c,
+                      const struct world_class_result *r)
+{
+  s->offered += r->offered;
+  s->finished += r->finished;
+  s->failed += r->failed;
+  s->rejected += r->rejected;
+  s->cancelled += r->cancelled;
+  s->expired += r->expired;
+  s->unfinished += r->unfinished;
+  s->output_tokens += r->output_tokens;
+  s->preempts += r->preempts;
+  s->discarded_tokens += r->discarded;
+  s->useful_tokens += r->useful_tokens;
+  if (c->interactive) {
+    s->live_offered += r->offered;
+    s->live_met += r->met;
+    s->live_useful_tokens += r->useful_tokens;
+  } else {
+    s->batch_useful_tokens += r->useful_tokens;
+  }
+}
+
+/* Samples of one finished live request, ps; a TPOT is floored to whole ps. */
+static void add_sample(struct summary *s, const struct world_class *c, const struct world_record *r)
+{
+  s->live_met_half += (uint64_t)meets(r, c, 1, 2);
+  s->live_met_double += (uint64_t)meets(r, c, 2, 1);
+  s->ttft[s->nttft++] = r->first_token - r->arrival;
+  s->e2e[s->ne2e++] = r->last_token - r->arrival;
+  if (r->output > 1)
+    s->tpot[s->ntpot++] = (r->last_token - r->first_token) / (r->output - 1);
+}
+
+/* Latency samples of finished live requests, sorted. */
+static int add_samples(struct summary *s, const struct world_config *cfg,
+                       const struct world_result *r)
+{
+  size_t n = 0;
+
+  for (uint64_t i = 0; i < r->records; i++)
+    n += cfg->cls[r->record[i].cls].interactive && r->record[i].fate == WORLD_DONE;
+  if (!n)
+    return 0;
+  s->ttft = malloc(n * sizeof *s->ttft);
+  s->tpot = malloc(n * sizeof *s->tpot);
+  s->e2e = malloc(n * sizeof *s->e2e);
+  if (!s->ttft || !s->tpot || !s->e2e)
+    return -1;
+  for (uint64_t i = 0; i < r->records; i++)
+    if (cfg->cls[r->record[i].cls].interactive && r->record[i].fate == WORLD_DONE)
+      add_sample(s, &cfg->cls[r->record[i].cls], &r->record[i]);
+  base_sort_int64(s->ttft, s->nttft);
+  base_sort_int64(s->tpot, s->ntpot);
+  base_sort_int64(s->e2e, s->ne2e);
+  return 0;
+}
+
+/* Merges token gaps; a histogram comes into being with its first gap. */
+static int add_gaps(struct base_hist *into, const struct base_hist *from)
+{
+  if (!from->bin || !from->n)
+    return 0;
+  if (!into->bin && base_hist_init(into))
+    return -1;
+  base_hist_merge(into, from);
+  return 0;
+}
+
+/* Share of the paid time in the useful accounts. */
+static double busy_share(const struct summary *s)
+{
+  if (s->gpu_seconds <= 0)
+    return NAN;
+  return (s->account[WORLD_LIVE_USEFUL] + s->account[WORLD_BATCH_USEFUL]) / s->gpu_seconds;
+}
+
+/* Times and accounts: the paid time, where it went, and how long kernels ran. */
+static void add_times(struct summary *s, const struct world_config *cfg,
+                      const struct world_result *r)
+{
+  base_int128 busy = 0;
+
+  s->gpu_seconds = ledger_seconds(r->paid);
+  s->seconds = (double)r->end / 1e12;
+  for (int a = 0; a < WORLD_ACCOUNTS; a++)
+    s->account[a] = ledger_seconds(r->account[a]);
+  for (uint32_t g = 0; g < cfg->ngpus && g < LULL_SERVERS; g++)
+    busy += r->gpu_busy[g];
+  s->device_busy = r->paid > 0 ? (double)(busy * 12) / (double)r->paid : NAN;
+  s->ledger_busy = busy_share(s);
+}
+
+int summary_of(const struct world_config *cfg, const struct world_result *r, struct summary *out,
+               struct base_error *e)
+{
+  struct summary s = {.runs = 1,
+                      .ngpus = cfg->ngpus,
+                      .steps = r->steps,
+                      .forced = r->forced,
+                      .partial = r->partial};
+
+  add_times(&s, cfg, r);
+  for (uint32_t c = 0; c < cfg->nclasses; c++) {
+    add_class(&s, &cfg->cls[c], &r->cls[c]);
+    if (cfg->cls[c].interactive && add_gaps(&s.itl, &r->cls[c].itl))
+      goto no_memory;
+  }
+  s.errors = s.failed + s.rejected + s.expired;
+  if (add_samples(&s, cfg, r))
+    goto no_memory;
+  *out = s;
+  return 0;
+
+no_memory:
+  summary_free(&s);
+  return base_fail_memory(e);
+}
+
+/* Appends a sorted sample to another and sorts the whole. */
+static int join(int64_t **into, size_t *n, const int64_t *more, size_t nmore)
+{
+  int64_t *grown;
+
+  if (!nmore)
+    return 0;
+  grown = realloc(*into, (*n + nmore) * sizeof *grown);
+  if (!grown)
+    return -1;
+  memcpy(grown + *n, more, nmore * sizeof *grown);
+  *into = grown;
+  *n += nmore;
+  base_sort_int64(grown, *n);
+  return 0;
+}
+
+/* The counts of `more`, added. */
+static void pool_counts(struct summary *into, const struct summary *more)
+{
+  into->runs += more->runs;
+  into->ngpus = more->ngpus;
+  into->offered += more->offered;
+  into->finished += more->finished;
+  into->failed += more->failed;
+  into->rejected += more->rejected;
+  into->cancelled += more->cancelled;
+  into->expired += more->expired;
+  into->unfinished += more->unfinished;
+  into->live_offered += more->live_offered;
+  into->live_met += more->live_met;
+  into->live_met_half += more->live_met_half;
+  into->live_met_double += more->live_met_double;
+  into->errors += more->errors;
+  into->live_useful_tokens += more->live_useful_tokens;
+  into->batch_useful_tokens += more->batch_useful_tokens;
+  into->useful_tokens += more->useful_tokens;
+  into->output_tokens += more->output_tokens;
+  into->preempts += more->preempts;
+  into->discarded_tokens += more->discarded_tokens;
+  into->steps += more->steps;
+  into->forced += more->forced;
+  into->partial |= more->partial;
+}
+
+/* The paid time of `more`, added; device-busy is weighted by it, ledger-busy follows. */
+static void pool_times(struct summary *into, const struct summary *more)
+{
+  double busy = 0;
+
+  if (into->gpu_seconds > 0)
+    busy += into->device_busy * into->gpu_seconds;
+  if (more->gpu_seconds > 0)
+    busy += more->device_busy * more->gpu_seconds;
+  into->gpu_seconds += more->gpu_seconds;
+  into->seconds += more->seconds;
+  for (int a = 0; a < WORLD_ACCOUNTS; a++)
+    into->account[a] += more->account[a];
+  into->device_busy = into->gpu_seconds > 0 ? busy / into->gpu_seconds : NAN;
+  into->ledger_busy = busy_share(into);
+}
+
+int summary_pool(struct summary *into, const struct summary *more, struct base_error *e)
+{
+  if (!more->runs)
+    return 0;
+  if (join(&into->ttft, &into->nttft, more->ttft, more->nttft) ||
+      join(&into->tpot, &into->ntpot, more->tpot, more->ntpot) ||
+      join(&into->e2e, &into->ne2e, more->e2e, more->ne2e) || add_gaps(&into->itl, &more->itl))
+    return base_fail_memory(e);
+  pool_times(into, more);
+  pool_counts(into, more);
+  return 0;
+}
+
+void summary_free(struct summary *s)
+{
+  free(s->ttft);
+  free(s->tpot);
+  free(s->e2e);
+  if (s->itl.bin)
+    base_hist_free(&s->itl);
+  *s = (struct summary){0};
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Inside of the scenario reader. The way of a document: load (parse, includes) -> override ->
+ * structure (names, schema) -> read (values, references) -> resolve (costs, memory, files).
+ * Each part collects its errors and goes on.
+ */
+#ifndef SIM_SCENARIO_READER_H
+#define SIM_SCENARIO_READER_H
+
+#include <libxml/tree.h>
+#include <libxml/xpath.h>
+
+#include "sim/scenario/arena.h"
+#include "sim/scenario/fields.h"
+#include "sim/scenario/scenario.h"
+
+#define SCENARIO_NAMESPACE "urn:lull:scenario:1"
+#define XINCLUDE_NAMESPACE "http://www.w3.org/2001/XInclude"
+
+/* Limits of what is read; beyond them a scenario is refused. */
+enum {
+  LIMIT_BYTES = 16 << 20, /* of all files together */
+  LIMIT_ELEMENTS = 50000, /* likewise */
+  LIMIT_PIECE = 16 << 10, /* bytes from one "<" to the next */
+  LIMIT_INCLUDES = 64,
+  LIMIT_INCLUDE_DEPTH = 8,
+  LIMIT_ARMS = 64,
+  LIMIT_CANDIDATES = 64,
+  LIMIT_GATES = 256,
+  LIMIT_REFERENCES = 1024,
+  LIMIT_PARAMETERS = 1024,
+  LIMIT_SWEEPS = 64,
+  LIMIT_VALUES = 256,
+  LIMIT_SEEDS = 256,
+  LIMIT_ROWS = 100000000 /* arrivals of a plan */
+};
+
+/* A configuration of an engine that was met, and what became of it: servers with equal settings
+ * share one cost model, and its errors are told once. */
+struct resolved {
+  struct raw_engine raw;
+  struct scenario_engine engine;
+  int good;
+};
+
+/* A scenario with what it owns; the public part comes first. */
+struct scenario_whole {
+  struct scenario s;
+  struct arena arena;
+  struct calibration *calib;
+  struct cost_model **model; /* [nmodels], malloc'd */
+  size_t nmodels;
+};
+
+struct reader {
+  struct scenario_whole *whole;
+  struct arena *arena;
+  const struct scenario_options *options;
+  struct base_errors *errors;
+  const char *file;   /* of the scenario, for messages */
+  const char *folder; /* that of the file, as written; NULL: no files may be included */
+  char *root;         /* its real path, malloc'd */
+  xmlDoc *doc;
+  xmlXPathContext *xpath;
+  size_t bytes, elements, includes, xpath_work;
+  int incomplete; /* a required value is missing: the schema has said so */
+  struct raw_engine engine;
+  struct raw_analytic analytic;
+  int is_analytic;
+  struct resolved *resolved; /* malloc'd */
+  size_t nresolved;
+  uint32_t unfit;    /* classes of which no request fits some server, as was told */
+  int64_t trace_end; /* scheduled arrival of the last trace row, ps; -1: no trace */
+};
+
+/* ---- load.c: files to one document ---- */
+/* From memory; name is for messages. Sets r->doc. */
+int load_document(struct reader *r, const char *name, const char *data, size_t size);
+/* A path below r->folder ("." and ".." checked, links resolved), joined; NULL and an error text
+ * otherwise. In the arena. */
+const char *load_below(struct reader *r, const char *folder, const char *href,
+                       struct base_error *e);
+
+/* ---- structure.c: names and schema ---- */
+void structure_check(struct reader *r);
+
+/* ---- target.c: attributes by XPath ---- */
+/* The attributes that target names; *n how many (at most max are stored). */
+int target_find(struct reader *r, const char *target, xmlAttr **attr, int max, int *n,
+                struct base_error *e);
+/* Its table entry; fails for attributes that are no settings (of parameters, sweeps, ...). */
+const struct field *target_field(const xmlAttr *attr, struct base_error *e);
+/* "live/arrivals/rate". */
+const char *target_name(struct reader *r, const xmlAttr *attr);
+void target_override(struct reader *r);
+
+/* ---- attributes.c: tables to structs, errors with their place ---- */
+const char *node_file(const struct reader *r, const xmlNode *node);
+unsigned node_line(const xmlNode *node);
+int node_fail(struct reader *r, const xmlNode *node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Only if no error with this text was told: for settings that several servers share. */
+int node_fail_once(struct reader *r, const xmlNode *node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Adds e, placed at the node where it has no place of its own. */
+int node_fail_with(struct reader *r, const xmlNode *node, const char *what,
+                   const struct base_error *e);
+/* Fills a raw struct from a node's attributes (defaults included). -1 if any is bad. */
+int attributes_read(struct reader *r, const xmlNode *node, void *raw);
+/* All fields of an element unset or at their defaults, as if it were written without attributes. */
+void attributes_default(struct reader *r, const char *element, void *raw);
+const xmlNode *child_first(const xmlNode *parent, const char *name);
+const xmlNode *child_next(const xmlNode *node);
+/* How many; more than limit is an error (and limit is returned). */
+size_t child_count(struct reader *r, const xmlNode *parent, const char *name, size_t limit);
+/* Text without space at its ends and with runs of space inside made one; in the arena. */
+const char *node_text(struct reader *r, const xmlNode *node);
+
+/* ---- read*.c ---- */
+void read_frame(struct reader *r, const xmlNode *root); /* scenario, run, machine, engine */
+void read_classes(struct reader *r, const xmlNode *root);
+void read_arms(struct reader *r, const xmlNode *root);
+void read_claims(struct reader *r, const xmlNode *root);  /* gates, references */
+void read_origins(struct reader *r, const xmlNode *root); /* parameters, sweeps */
+/* Index of a class or arm by id, -1. */
+int class_by_id(const struct scenario *s, const char *id);
+int arm_by_id(const struct scenario *s, const char *id);
+/* Applies server settings that are set over the engine's. */
+void engine_overlay(struct raw_engine *engine, const struct raw_engine *over);
+
+/* ---- resolve.c: engines to cost models and KV pools ---- */
+int resolve_engine(struct reader *r, const xmlNode *node, const struct raw_engine *raw,
+                   struct scenario_engine *out);
+
+/* ---- files.c: trace files ---- */
+/* Finds and checks the file of a trace; sets c->trace.path. */
+int files_find_trace(struct reader *r, const xmlNode *node, struct scenario_class *c);
+/* Scheduled time of a trace row, ps. */
+lull_time trace_time(int64_t t_ns, int64_t speed_ppm);
+/* Arrival of the last row that the class takes, ps. */
+int files_trace_end(const struct scenario_class *c, lull_time *end, struct base_error *e);
+
+/* ---- open.c ---- */
+/* Like scenario_open, from memory; name for messages; folder NULL: no includes, no trace files. */
+struct scenario *scenario_open_memory(const char *name, const char *folder, const char *data,
+                                      size_t size, const struct scenario_options *o,
+                                      struct base_errors *errors);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Attributes by XPath: targets of parameters, sweeps and overrides. */
+#include <libxml/xpathInternals.h>
+#include <string.h>
+
+#include "sim/scenario/reader.h"
+
+enum {
+  TARGET_SIZE = 512,
+  TARGET_WORK = 200000,     /* XPath operations of one target */
+  TARGET_WORK_ALL = 5000000 /* and of all targets of a document */
+};
+
+static void ignore_error(void *ctx, xmlError *error)
+{
+}
+
+static xmlXPathContext *open_xpath(struct reader *r)
+{
+  if (r->xpath)
+    return r->xpath;
+  r->xpath = xmlXPathNewContext(r->doc);
+  if (!r->xpath)
+    return NULL;
+  r->xpath->error = ignore_error;
+  xmlXPathRegisterNs(r->xpath, BAD_CAST "s", BAD_CAST SCENARIO_NAMESPACE);
+  return r->xpath;
+}
+
+/* The attributes of a result; fails on any other node. */
+static int take(const xmlXPathObject *found, xmlAttr **attr, int max, int *n)
+{
+  const xmlNodeSet *set = found->type == XPATH_NODESET ? found->nodesetval : NULL;
+  *n = 0;
+  if (found->type != XPATH_NODESET)
+    return -1;
+  for (int i = 0; set && i < set->nodeNr; i++) {
+    if (set->nodeTab[i]->type != XML_ATTRIBUTE_NODE)
+      return -1;
+    if (*n < max)
+      attr[*n] = (xmlAttr *)set->nodeTab[i];
+    ++*n;
+  }
+  return 0;
+}
+
+int target_find(struct reader *r, const char *target, xmlAttr **attr, int max, int *n,
+                struct base_error *e)
+{
+  xmlXPathContext *x = open_xpath(r);
+  if (!x)
+    return base_fail_memory(e);
+  *n = 0;
+  if (strlen(target) >= TARGET_SIZE || r->xpath_work > TARGET_WORK_ALL)
+    return base_fail(e, BASE_INPUT, "target '%.100s' is too long or one of too many", target);
+  x->node = xmlDocGetRootElement(r->doc);
+  x->opLimit = TARGET_WORK;
+  x->opCount = 0;
+  xmlXPathCompExpr *expr = xmlXPathCtxtCompile(x, BAD_CAST target);
+  xmlXPathObject *found = expr ? xmlXPathCompiledEval(expr, x) : NULL;
+  r->xpath_work += x->opCount;
+  int bad = !found || take(found, attr, max, n);
+  xmlXPathFreeObject(found);
+  xmlXPathFreeCompExpr(expr);
+  if (bad)
+    return base_fail(e, BASE_INPUT,
+                     "target '%.200s' does not name an attribute; write XPath with the prefix s:, "
+                     "for example s:engine/@token-budget or s:class[@id='live']/s:arrivals/@rate",
+                     target);
+  return 0;
+}
+
+const struct field *target_field(const xmlAttr *attr, struct base_error *e)
+{
+  static const char *const settings[] = {"run", "machine", "engine", "class", "arm"};
+  const xmlNode *node = attr->parent, *top = node;
+  while (top->parent && top->parent->parent && top->parent->parent->type == XML_ELEMENT_NODE)
+    top = top->parent;
+  const struct element *el = element_find((const char *)node->name);
+  const struct field *f = el ? element_field(el, (const char *)attr->name) : NULL;
+  for (size_t i = 0; f && i < sizeof settings / sizeof *settings; i++)
+    if (xmlStrEqual(top->name, BAD_CAST settings[i]))
+      return f;
+  base_fail(e, BASE_INPUT, "attribute '%.60s' of <%.60s> is not a setting",
+            (const char *)attr->name, (const char *)node->name);
+  return NULL;
+}
+
+const char *target_name(struct reader *r, const xmlAttr *attr)
+{
+  const char *name = arena_text(r->arena, (const char *)attr->name);
+  for (const xmlNode *n = attr->parent; n->parent && n->parent->type == XML_ELEMENT_NODE;
+       n = n->parent) {
+    xmlChar *id = xmlGetNoNsProp((xmlNode *)n, BAD_CAST "id");
+    name = arena_format(r->arena, "%s/%s", id ? (const char *)id : (const char *)n->name, name);
+    xmlFree(id);
+  }
+  return name;
+}
+
+static void override(struct reader *r, const struct scenario_override *o)
+{
+  enum { MATCHES = 256 };
+  xmlAttr *attr[MATCHES];
+  struct base_error e = {0};
+  int n = 0;
+  if (!target_find(r, o->target, attr, MATCHES, &n, &e) && !n)
+    base_fail(&e, BASE_INPUT, "override '%.200s' names no attribute of this scenario", o->target);
+  else if (n > MATCHES || !xmlCheckUTF8(BAD_CAST o->value))
+    base_fail(&e, BASE_INPUT, "override '%.200s' names too many attributes or has a bad value",
+              o->target);
+  for (int i = 0; i < n && !e.code; i++)
+    if (target_field(attr[i], &e) &&
+        !xmlSetNsProp(attr[i]->parent, attr[i]->ns, attr[i]->name, BAD_CAST o->value))
+      base_fail_memory(&e);
+  if (e.code)
+    base_errors_at(r->errors, e.code, r->file, 0, "%s", e.text);
+}
+
+void target_override(struct reader *r)
+{
+  for (uint32_t i = 0; i < r->options->noverrides; i++)
+    override(r, &r->options->override[i]);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A small scenario through every room: read, frozen, run, judged, reported; and run again. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/outfile.h"
+#include "sim/ledger/verdict.h"
+#include "sim/report/report.h"
+
+static const char *const file = "check_experiment.xml";
+
+/* %s: the window. */
+static const char *const body =
+    "<scenario xmlns='urn:lull:scenario:1' version='1' id='small'>"
+    "<title>Small</title><run window='%s' seeds='17 29'/>"
+    "<machine><analytic base='3ms' per-token='20us' per-context='10ns' kv-per-token='64KiB'/>"
+    "</machine>"
+    "<engine max-seqs='64' token-budget='512tok' block='16tok' kv-blocks='4000'"
+    " host-link='20GB/s' max-context='8192tok'/>"
+    "<class id='live' kind='live'><arrivals process='poisson' rate='8/s'/>"
+    "<prompt dist='lognormal' mean='100tok' sigma='0.5' max='512tok'/>"
+    "<output dist='lognormal' mean='60tok' sigma='0.5' max='256tok'/>"
+    "<slo ttft='100ms' tpot='30ms'/></class>"
+    "<class id='batch' kind='batch'><arrivals process='backlog' below='32'/>"
+    "<prompt dist='constant' mean='128tok'/><output dist='constant' mean='128tok'/></class>"
+    "<arm id='shared' policy='priority'><server id='s' gpu='0' classes='live batch'/></arm>"
+    "<arm id='fcfs' policy='fcfs'><server id='s' gpu='0' classes='live batch'/></arm>"
+    "<arm id='dedicated' policy='dedicated' baseline='yes' qualify='99%%'>"
+    "<server id='l' gpu='0' classes='live'/><server id='b' gpu='1' classes='batch'/>"
+    "<candidate id='narrow'><set server='b' attribute='max-seqs' value='8'/></candidate>"
+    "<candidate id='wide'><set server='b' attribute='max-seqs' value='64'/></candidate></arm>"
+    "<gate id='gain' arm='shared' metric='ratio' min='1.2'/>"
+    "<gate id='slo' arm='shared' metric='attainment' min='0.9'/>"
+    "<parameter target=\"s:class[@id='live']/s:arrivals/@rate\" class='inferred'>Said.</parameter>"
+    "<parameter target=\"s:class[@id='batch']/s:arrivals/@below\" class='fitted'>R.</parameter>"
+    "<parameter target='s:run/@seeds' class='set'>Given.</parameter>"
+    "<sweep id='r' kind='best' target=\"s:class[@id='batch']/s:arrivals/@below\""
+    " values='8 32'/>"
+    "</scenario>";
+
+static struct scenario *scenario;
+
+/* Writes the scenario with a window and opens it. */
+static void open_with(const char *window)
+{
+  struct base_errors errors = {0};
+  FILE *out = fopen(file, "w");
+
+  ck_assert_ptr_nonnull(out);
+  ck_assert_int_gt(fprintf(out, body, window), 0);
+  ck_assert_int_eq(fclose(out), 0);
+  scenario = scenario_open(file, NULL, &errors);
+  ck_assert_msg(scenario != NULL, "%s", errors.n ? errors.item[0].text : "no error");
+  base_errors_free(&errors);
+}
+
+static void close_all(void)
+{
+  scenario_close(scenario);
+  unlink(file);
+}
+
+static struct experiment *run(const struct experiment_options *o)
+{
+  struct base_error e = {0};
+  struct experiment *x = experiment_run(scenario, o, &e);
+
+  ck_assert_msg(x != NULL, "%d %s", e.code, e.text);
+  return x;
+}
+
+START_TEST(judged)
+{
+  struct experiment *x;
+
+  open_with("20s");
+  x = run(NULL);
+  ck_assert_int_eq(x->exit_code, BASE_OK);
+  ck_assert_int_eq(x->partial, 0);
+  for (int k = 0; k < 2; k++) {
+    ck_assert_int_eq(x->arm[2].best[k], 1); /* wide */
+    ck_assert_double_gt(x->arm[0].ratio[k], 1.2);
+    /* Common random numbers: one plan for all arms. */
+    ck_assert_str_eq(x->arm[0].run[k].plan_digest, x->arm[2].run[2 + k].plan_digest);
+    ck_assert_uint_eq(strlen(x->arm[0].run[k].log_digest), 32);
+  }
+  ck_assert_str_ne(x->arm[0].run[0].plan_digest, x->arm[0].run[1].plan_digest);
+  ck_assert_str_ne(x->arm[0].run[0].log_digest, x->arm[0].run[1].log_digest);
+  experiment_free(x);
+  close_all();
+}
+END_TEST
+
+/* Again, and step by step instead of fast-forward: the same bytes. */
+START_TEST(same_bytes)
+{
+  static const char *const name[] = {"check_experiment_0.json", "check_experiment_1.json",
+                                     "check_experiment_2.json"};
+  char *bytes[3];
+  size_t size[3];
+  struct base_error e = {0};
+
+  open_with("20s");
+  for (int i = 0; i < 3; i++) {
+    struct experiment_options o = {.max_repeat = i == 2};
+    struct experiment *x = run(&o);
+
+    ck_assert_int_eq(report_json(x, NULL, 0, NULL, name[i], &e), 0);
+    experiment_free(x);
+    bytes[i] = base_read_file(name[i], 1 << 24, &size[i], &e);
+    ck_assert_ptr_nonnull(bytes[i]);
+    ck_assert_uint_eq(size[i], size[0]);
+    ck_assert_mem_eq(bytes[i], bytes[0], size[0]);
+  }
+  for (int i = 0; i < 3; i++) {
+    free(bytes[i]);
+    unlink(name[i]);
+  }
+  close_all();
+}
+END_TEST
+
+START_TEST(one_arm)
+{
+  struct experiment_options o = {.only_arm = "fcfs", .has_seed = 1, .seed = 5};
+  struct base_error e = {0};
+  struct experiment *x;
+
+  open_with("5s");
+  x = run(&o);
+  ck_assert_int_eq(x->arm[0].skipped, 1);
+  ck_assert_int_eq(x->arm[1].skipped, 0);
+  ck_assert_int_eq(x->arm[2].skipped, 1);
+  ck_assert_uint_eq(x->nseeds, 1);
+  ck_assert_uint_eq(x->seed[0], 5);
+  ck_assert_int_eq(x->exit_code, BASE_OK);
+  experiment_free(x);
+  o.only_arm = "shared"; /* its ratio gate needs the baseline */
+  x = run(&o);
+  ck_assert_int_eq(x->arm[1].skipped, 1);
+  ck_assert_int_eq(x->arm[2].skipped, 0);
+  ck_assert(!isnan(x->arm[0].ratio_pooled));
+  experiment_free(x);
+  o.only_arm = "sharde";
+  ck_assert_ptr_null(experiment_run(scenario, &o, &e));
+  ck_assert_int_eq(e.code, BASE_USAGE);
+  ck_assert_ptr_nonnull(strstr(e.text, "did you mean 'shared'"));
+  close_all();
+}
+END_TEST
+
+/* A horizon shorter than the first arrival. */
+START_TEST(nothing_arrives)
+{
+  struct base_error e = {0};
+  char *text;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  struct experiment *x;
+
+  open_with("1us");
+  x = run(NULL);
+  ck_assert_int_eq(x->gate[1].outcome, OUTCOME_INCONCLUSIVE);
+  ck_assert_int_eq(x->exit_code, BASE_INCONCLUSIVE);
+  ck_assert_int_eq(report_table(x, out, &e), 0);
+  fclose(out);
+  ck_assert_ptr_nonnull(strstr(text, "no completed live requests"));
+  ck_assert_ptr_null(strstr(text, "nan"));
+  free(text);
+  experiment_free(x);
+  close_all();
+}
+END_TEST
+
+static volatile int stop;
+
+static int stop_after_first(void *ctx, const struct scenario *s, int arm, int candidate,
+                            uint64_t seed, const struct world_config *cfg,
+                            const struct world_result *r, struct base_error *e)
+{
+  ++*(int *)ctx;
+  stop = 1;
+  return 0;
+}
+
+START_TEST(stopped)
+{
+  int runs = 0;
+  struct experiment_options o = {.stop = &stop, .on_run = stop_after_first, .on_run_ctx = &runs};
+  struct experiment *x;
+
+  open_with("5s");
+  stop = 0;
+  x = run(&o);
+  ck_assert_int_eq(runs, 1);
+  ck_assert_int_eq(x->partial, 1);
+  ck_assert_int_eq(x->exit_code, BASE_INCOMPLETE);
+  ck_assert_int_eq(x->gate[0].outcome, OUTCOME_INCONCLUSIVE);
+  experiment_free(x);
+  stop = 0;
+  close_all();
+}
+END_TEST
+
+static int refuse(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
+                  const struct world_config *cfg, const struct world_result *r,
+                  struct base_error *e)
+{
+  return base_fail(e, BASE_ENV, "the disk is full");
+}
+
+START_TEST(records_refused)
+{
+  struct experiment_options o = {.on_run = refuse};
+  struct base_error e = {0};
+
+  open_with("5s");
+  ck_assert_ptr_null(experiment_run(scenario, &o, &e));
+  ck_assert_int_eq(e.code, BASE_ENV);
+  ck_assert_ptr_nonnull(strstr(e.text, "shared seed 17: the disk is full"));
+  close_all();
+}
+END_TEST
+
+static void count_progress(void *ctx, const char *what, double fraction)
+{
+  double *last = ctx;
+
+  ck_assert(fraction >= *last - 1e-12 && fraction <= 1 + 1e-12);
+  *last = fraction;
+}
+
+START_TEST(second_tables)
+{
+  double last = 0;
+  struct experiment_options o = {.progress = count_progress, .progress_ctx = &last};
+  struct report_source source = {file, NULL, &o};
+  struct report_explain explain;
+  struct report_sweep sweep;
+  struct base_error e = {0};
+  struct experiment *x;
+
+  open_with("5s");
+  x = run(&o);
+  last = 0;
+  ck_assert_int_eq(report_sweep(&source, scenario, 0, &sweep, &e), 0);
+  ck_assert_uint_eq(sweep.n, 2);
+  ck_assert_int_eq(sweep.best_point, 1);
+  ck_assert_int_eq(sweep.base_point, 1);
+  ck_assert_double_eq(sweep.point[1].arm[0].ratio, x->arm[0].ratio_pooled);
+  ck_assert_double_eq_tol(2 * sweep.point[0].gain / (1 + sweep.point[0].share),
+                          sweep.point[0].arm[0].ratio, 1e-9);
+  last = 0;
+  ck_assert_int_eq(report_explain(&source, x, &explain, &e), 0);
+  ck_assert_uint_eq(explain.n, 3);
+  ck_assert_str_eq(explain.row[0].up.value, "8.8/s");
+  ck_assert_str_eq(explain.row[1].down.value, "29");
+  ck_assert_int_eq(explain.row[2].up.moved, 0);
+  ck_assert_double_lt(explain.row[0].up.change, 0);
+  report_explain_free(&explain);
+  report_sweep_free(&sweep);
+  experiment_free(x);
+  close_all();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("experiment");
+  TCase *t = tcase_create("experiment");
+  SRunner *runner = srunner_create(s);
+  int failed;
+
+  tcase_set_timeout(t, 60);
+  tcase_add_test(t, judged);
+  tcase_add_test(t, same_bytes);
+  tcase_add_test(t, one_arm);
+  tcase_add_test(t, nothing_arrives);
+  tcase_add_test(t, stopped);
+  tcase_add_test(t, records_refused);
+  tcase_add_test(t, second_tables);
+  suite_add_tcase(s, t);
+  srunner_run_all(runner, CK_ENV);
+  failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

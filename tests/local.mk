@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Every test prints TAP: the Check suites through Check's own TAP log, the scripts themselves.
+# A suite is one file check_ROOM.c and one program.
+suites = \
+  %D%/check_base \
+  %D%/check_base_units \
+  %D%/check_report \
+  %D%/check_trace \
+  %D%/check_world_property
+
+# What several suites stand on: the naive world, random scenarios, a policy that is nasty.
+check_LIBRARIES = libtesting.a
+libtesting_a_SOURCES = \
+  %D%/naive_host.c \
+  %D%/naive_inner.h \
+  %D%/naive_ledger.c \
+  %D%/naive_plan.c \
+  %D%/naive_requests.c \
+  %D%/naive_world.c \
+  %D%/naive_world.h \
+  %D%/nasty_policy.c \
+  %D%/nasty_policy.h \
+  %D%/random_scenario.c \
+  %D%/random_scenario.h
+
+LDADD = libtesting.a liblull.a $(CHECK_LIBS) $(library_libs)
+AM_CPPFLAGS += $(CHECK_CFLAGS)
+
+scripts = \
+  %D%/headers.sh \
+  %D%/arrows.sh \
+  %D%/corpus.sh \
+  %D%/commandline.sh \
+  %D%/samebytes.sh
+
+if HAVE_CHECK
+check_PROGRAMS += $(suites)
+TESTS += $(suites)
+endif
+TESTS += $(scripts)
+TEST_EXTENSIONS = .sh
+
+# The whole program once more, not optimised: its results must be the same bytes.
+if !SANITIZED
+check_PROGRAMS += lull-O0
+endif
+lull_O0_SOURCES = $(lull_SOURCES) $(liblull_a_SOURCES)
+nodist_lull_O0_SOURCES = embedded.c
+lull_O0_CFLAGS = -O0 $(LULL_CFLAGS) $(library_cflags)
+lull_O0_LDADD = $(library_libs)
+
+tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(tap)
+SH_LOG_DRIVER = $(tap)
+SH_LOG_COMPILER = $(SHELL)
+AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
+  LULL=$(abs_builddir)/lull$(EXEEXT); FUZZ_TARGETS='$(fuzz_targets)'; CC='$(CC)'; CXX='$(CXX_OF_TEST)'; \
+  export LC_ALL CK_TAP_LOG_FILE_NAME CK_VERBOSITY LULL FUZZ_TARGETS CC CXX;
+
+# Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
+# build with --enable-fuzzing by `make fuzz`, FUZZ_SECONDS each.
+FUZZ_SECONDS = 20
+fuzz_targets = trace
+replays = %D%/fuzz/replay_trace
+check_PROGRAMS += $(replays)
+%C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c
+%C%_fuzz_replay_trace_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_MAIN
+
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_trace
+%C%_fuzz_fuzz_trace_SOURCES = %D%/fuzz/fuzz_trace.c
+%C%_fuzz_fuzz_trace_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+
+if FUZZING
+fuzz: $(fuzz_targets:%=%D%/fuzz/fuzz_%$(EXEEXT))
+	@bad=0; for t in $(fuzz_targets); do \
+	  rm -rf %D%/fuzz/new_$$t; $(MKDIR_P) %D%/fuzz/new_$$t; \
+	  if %D%/fuzz/fuzz_$$t$(EXEEXT) -seed=1 -verbosity=0 -print_final_stats=1 -timeout=10 \
+	    -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=%D%/fuzz/$$t- \
+	    %D%/fuzz/new_$$t $(srcdir)/tests/fuzz/corpus/$$t; \
+	  then echo "fuzz: $$t: ok"; else echo "fuzz: $$t: failed"; bad=1; fi; \
+	done; exit $$bad
+else
+fuzz:
+	@echo "configure a build with CC=clang and --enable-fuzzing first" >&2; exit 1
+endif
+
+EXTRA_DIST += $(scripts) %D%/tap.sh %D%/installcheck.sh %D%/cli %D%/data %D%/policies %D%/fuzz/corpus
+
+# Once more with the sizes that take minutes.
+check-long:
+	LULL_TEST_LONG=1 $(MAKE) $(AM_MAKEFLAGS) check
+
+# What was installed is enough to build a policy outside of the tree and to run it.
+installcheck-local:
+	CC='$(CC)' $(SHELL) $(srcdir)/tests/installcheck.sh '$(DESTDIR)' '$(bindir)' \
+	  '$(libdir)/pkgconfig' '$(pkgdatadir)/scenarios' $(srcdir)/tests

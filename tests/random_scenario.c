@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "tests/random_scenario.h"
+
+#include <stdlib.h>
+
+#include "models/cost.h"
+#include "sim/policies.h"
+#include "tests/nasty_policy.h"
+
+enum { GRID_PS = 640, GRID_TICKS = GRID_PS / LULL_TICK_PS, MOST_ARRIVALS = 32 };
+
+struct dice {
+  uint64_t word;
+};
+
+static uint64_t roll(struct dice *d)
+{
+  uint64_t x = d->word += 0x9e3779b97f4a7c15u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+/* low .. high, both included */
+static uint32_t between(struct dice *d, uint32_t low, uint32_t high)
+{
+  return low + (uint32_t)((roll(d) >> 32) * (high - low + 1) >> 32);
+}
+
+static int one_in(struct dice *d, uint32_t n)
+{
+  return between(d, 1, n) == 1;
+}
+
+/* A length: often whole blocks, sometimes a token beside. */
+static uint32_t length(struct dice *d, uint32_t block, uint32_t most)
+{
+  uint32_t n = between(d, 1, most);
+  if (!one_in(d, 3))
+    n = (n + block - 1) / block * block;
+  if (one_in(d, 4) && n > 1)
+    n--;
+  else if (one_in(d, 4))
+    n++;
+  return n;
+}
+
+static void draw_request(struct random_scenario *s, struct dice *d, struct world_arrival *a)
+{
+  uint32_t block = s->server[0].block_tokens, roof = s->roof;
+  a->prompt = length(d, block, roof / 2 ? roof / 2 : 1);
+  a->output = one_in(d, 6) ? 1 : length(d, one_in(d, 2) ? block : 1, roof / 3 ? roof / 3 : 1);
+  if (one_in(d, 25))
+    a->prompt += roof; /* never fits, or just so */
+  a->accept_q16 = one_in(d, 8) ? 0 : one_in(d, 8) ? LULL_Q16_ONE : between(d, 0, LULL_Q16_ONE);
+  a->phase_q16 = one_in(d, 4) ? 0 : between(d, 0, LULL_Q16_ONE - 1);
+}
+
+static int next_row(void *ctx, struct world_arrival *out, struct base_error *e)
+{
+  struct random_scenario *s = ctx;
+  if (s->cursor >= s->narrivals)
+    return 0;
+  *out = s->arrival[s->cursor++];
+  return 1;
+}
+
+/* The item is drawn from its number alone; one of 16 never fits. */
+static int refill_row(void *ctx, int cls, uint64_t index, struct world_arrival *out,
+                      struct base_error *e)
+{
+  struct random_scenario *s = ctx;
+  struct dice d = {s->seed ^ (uint64_t)(cls + 1) << 40 ^ index << 8};
+  roll(&d);
+  *out = (struct world_arrival){.cls = (uint8_t)cls};
+  draw_request(s, &d, out);
+  return 1;
+}
+
+static int draw_cost(struct random_scenario *s, struct dice *d, uint32_t gpu, uint32_t row_tokens,
+                     struct base_error *e)
+{
+  uint32_t unit = one_in(d, 4) ? 7 : GRID_TICKS; /* off the grid, or on it */
+  struct cost_analytic a = {.base = (lull_ticks)unit * between(d, 20, 300)};
+  if (!one_in(d, 4))
+    a.per_token = (lull_ticks)unit * between(d, 0, 30);
+  if (!one_in(d, 3))
+    a.per_row = (lull_ticks)unit * between(d, 0, 40);
+  if (one_in(d, 2))
+    a.per_ctx = (lull_ticks)unit * between(d, 1, 4);
+  if (one_in(d, 3))
+    a.per_pair_q16 = (lull_ticks)unit * between(d, 1, 3) * (one_in(d, 2) ? 65536 : 21845);
+  if (one_in(d, 40))
+    a = (struct cost_analytic){.base = 1};
+  s->cost[gpu] = cost_from_analytic(&a, row_tokens, e);
+  return s->cost[gpu] ? 0 : -1;
+}
+
+static void draw_classes(struct random_scenario *s, struct dice *d)
+{
+  static const char *const name[RANDOM_CLASSES] = {"red", "green", "blue"};
+  s->cfg.nclasses = between(d, 1, RANDOM_CLASSES);
+  for (uint32_t c = 0; c < s->cfg.nclasses; c++)
+    s->cls[c] = (struct world_class){.name = name[c],
+                                     .interactive = (uint8_t)one_in(d, 2),
+                                     .slo_ttft = (lull_time)between(d, 1, 5000) * GRID_PS,
+                                     .slo_tpot = (lull_time)between(d, 20, 1000) * GRID_PS};
+}
+
+static int draw_server(struct random_scenario *s, struct dice *d, uint32_t i, struct base_error *e)
+{
+  uint32_t gpu = s->cfg.nservers - 1 - i;
+  struct world_server *v = &s->server[i];
+  *v = (struct world_server){.gpu = (int)gpu,
+                             .class_mask = one_in(d, 3) ? between(d, 0, 7) : 7,
+                             .max_seqs = between(d, 1, 8),
+                             .token_budget = one_in(d, 2) ? between(d, 1, 8) : between(d, 8, 64),
+                             .block_tokens = 1u << between(d, 0, 4),
+                             .kv_blocks = between(d, 3, 20),
+                             .watermark_blocks = one_in(d, 2) ? 0 : between(d, 0, 3),
+                             .layers = between(d, 1, 9),
+                             .row_tokens = one_in(d, 3) ? between(d, 2, 4) : 1,
+                             .model_limit = one_in(d, 6) ? between(d, 10, 200) : 100000,
+                             .block_bytes = (int64_t)GRID_PS * between(d, 1, 400)};
+  if (v->token_budget < v->row_tokens)
+    v->token_budget = v->row_tokens;
+  if (i && one_in(d, 2))
+    v->block_tokens = s->server[0].block_tokens;
+  if (draw_cost(s, d, gpu, v->row_tokens, e))
+    return -1;
+  v->cost = s->cost[gpu];
+  s->gpu[gpu] = (struct simdev_gpu){.memory_bytes = INT64_C(1) << 40,
+                                    .copy_bytes_per_s = one_in(d, 4)   ? 777777777777
+                                                        : one_in(d, 3) ? 100000000000
+                                                                       : 1000000000000,
+                                    .cost = v->cost,
+                                    .layers = v->layers};
+  uint32_t pool = v->kv_blocks * v->block_tokens;
+  if (!i || pool < s->roof)
+    s->roof = pool;
+  return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+  const struct world_arrival *x = a, *y = b;
+  if (x->time != y->time)
+    return x->time < y->time ? -1 : 1;
+  return (x->phase_q16 > y->phase_q16) - (x->phase_q16 < y->phase_q16);
+}
+
+static int draw_arrivals(struct random_scenario *s, struct dice *d, struct base_error *e)
+{
+  s->narrivals = between(d, 0, MOST_ARRIVALS);
+  s->arrival = calloc(s->narrivals + 1, sizeof *s->arrival);
+  if (!s->arrival)
+    return base_fail_memory(e);
+  uint32_t span = (uint32_t)(s->cfg.window / GRID_PS);
+  for (uint32_t i = 0; i < s->narrivals; i++) {
+    struct world_arrival *a = &s->arrival[i];
+    draw_request(s, d, a);
+    a->cls = (uint8_t)between(d, 0, s->cfg.nclasses - 1);
+    a->time = (lull_time)between(d, 0, one_in(d, 3) ? span / 8 : span) * GRID_PS;
+    if (one_in(d, 8))
+      a->time = 0;
+    else if (i && one_in(d, 4))
+      a->time = s->arrival[i - 1].time;
+  }
+  qsort(s->arrival, s->narrivals, sizeof *s->arrival, by_time);
+  return 0;
+}
+
+static void draw_backlogs(struct random_scenario *s, struct dice *d)
+{
+  s->cfg.nbacklogs = one_in(d, 2) ? between(d, 1, RANDOM_BACKLOGS) : 0;
+  for (uint32_t i = 0; i < s->cfg.nbacklogs; i++) {
+    struct world_backlog *b = &s->backlog[i];
+    *b = (struct world_backlog){.cls = (uint8_t)between(d, 0, s->cfg.nclasses - 1),
+                                .server = (int)between(d, 0, s->cfg.nservers - 1),
+                                .below = between(d, 1, 5)};
+    s->server[b->server].class_mask |= 1u << b->cls;
+    if (s->server[b->server].model_limit < 1000)
+      s->server[b->server].model_limit = 1000; /* or no item would ever fit */
+  }
+}
+
+static int draw_policy(struct random_scenario *s, struct dice *d, struct base_error *e)
+{
+  static const struct lull_policy *const nasty[] = {&nasty_random, &nasty_random,  &nasty_random,
+                                                    &nasty_greedy, &nasty_harvest, &nasty_swapper};
+  size_t n;
+  const struct lull_policy *const *builtin = policies_builtin(&n);
+  if (n && one_in(d, 3)) {
+    s->cfg.policy = builtin[between(d, 0, (uint32_t)n - 1)];
+    if (s->cfg.policy->nparams > RANDOM_PARAMS)
+      return base_fail(e, BASE_INVARIANT, "policy %s has too many parameters", s->cfg.policy->name);
+    return policies_defaults(s->cfg.policy, s->params, e);
+  }
+  s->cfg.policy = nasty[between(d, 0, 5)];
+  s->params[0] = (int64_t)(roll(d) >> 1);
+  return 0;
+}
+
+static int draw_all(struct random_scenario *s, struct base_error *e)
+{
+  struct dice d = {s->seed * 0x2545f4914f6cdd1du + 1};
+  draw_classes(s, &d);
+  s->cfg.nservers = s->cfg.ngpus = between(&d, 1, RANDOM_SERVERS);
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    if (draw_server(s, &d, i, e))
+      return -1;
+  s->cfg.window = (lull_time)between(&d, 500, 20000) * GRID_PS;
+  s->cfg.drain = one_in(&d, 2) ? LULL_NEVER : (lull_time)between(&d, 0, 4000) * GRID_PS;
+  s->cfg.max_preempts = one_in(&d, 8) ? between(&d, 1, 6) : 200;
+  draw_backlogs(s, &d);
+  return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) ? -1 : 0;
+}
+
+struct random_scenario *random_scenario_create(uint64_t seed, struct base_error *e)
+{
+  struct random_scenario *s = calloc(1, sizeof *s);
+  if (!s) {
+    base_fail_memory(e);
+    return NULL;
+  }
+  s->seed = seed;
+  s->cfg.cls = s->cls;
+  s->cfg.server = s->server;
+  s->cfg.backlog = s->backlog;
+  s->cfg.params = s->params;
+  s->cfg.source = (struct world_source){.ctx = s, .next = next_row, .refill = refill_row};
+  if (draw_all(s, e)) {
+    random_scenario_destroy(s);
+    return NULL;
+  }
+  return s;
+}
+
+void random_scenario_rewind(struct random_scenario *s)
+{
+  s->cursor = 0;
+}
+
+void random_scenario_destroy(struct random_scenario *s)
+{
+  if (!s)
+    return;
+  for (int i = 0; i < RANDOM_SERVERS; i++)
+    cost_free(s->cost[i]);
+  free(s->arrival);
+  free(s);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Small random runs for property tests: everything follows from a 64-bit seed. Lengths like to be
+ * whole blocks, pools are tiny, and most times lie on a grid of 640 ps, so that exact ties and
+ * shortages are the rule.
+ */
+#ifndef TESTS_RANDOM_SCENARIO_H
+#define TESTS_RANDOM_SCENARIO_H
+
+#include "models/simdev.h"
+#include "sim/world/world.h"
+
+enum { RANDOM_SERVERS = 3, RANDOM_CLASSES = 3, RANDOM_BACKLOGS = 3, RANDOM_PARAMS = 32 };
+
+struct random_scenario {
+  uint64_t seed;
+  struct world_config cfg;               /* max_repeat, log and log_ctx are the caller's to set */
+  struct simdev_gpu gpu[RANDOM_SERVERS]; /* [cfg.ngpus] */
+  struct world_class cls[RANDOM_CLASSES];
+  struct world_server server[RANDOM_SERVERS];
+  struct world_backlog backlog[RANDOM_BACKLOGS];
+  struct cost_model *cost[RANDOM_SERVERS]; /* owned, by GPU */
+  struct world_arrival *arrival;           /* owned, in time order */
+  uint32_t narrivals, cursor;
+  uint32_t roof; /* most tokens that a usual request has */
+  int64_t params[RANDOM_PARAMS];
+};
+
+/* NULL on failure. */
+struct random_scenario *random_scenario_create(uint64_t seed, struct base_error *e);
+/* Makes it ready for another run. */
+void random_scenario_rewind(struct random_scenario *s);
+void random_scenario_destroy(struct random_scenario *s);
+
+#endif
