@@ -7,3 +7,5 @@ man: lull$(EXEEXT)
 	$(AM_V_GEN)./lull$(EXEEXT) man > $(srcdir)/docs/lull.1.tmp && \
 	  mv -f $(srcdir)/docs/lull.1.tmp $(srcdir)/docs/lull.1
 .PHONY: man
+
+EXTRA_DIST += %D%/metrics.md %D%/scenarios.md %D%/traces.md

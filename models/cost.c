@@ -135,6 +135,7 @@ static void eval_analytic(const struct cost_model *m, const struct cost_shape *s
   wide ticks = (wide)a->base + (wide)a->per_token * tokens_of(m, s) + (wide)a->per_row * s->rows +
                (((wide)a->per_ctx * s->ctx_q16) >> 16) + pairs;
   out->slope = a->per_ctx;
+  out->host = 0;
   out->chunk_part = narrow(pairs);
   out->ctx_end_q16 = INT64_MAX;
   finish(ticks, 0, out);
@@ -148,6 +149,7 @@ static void eval_calibrated(const struct cost_model *m, const struct cost_shape 
                look_up(m->head, m->max_positions, positions_of(m, s)) + chunks;
   int64_t start_q16 = 0;
   out->slope = 0;
+  out->host = m->host;
   out->chunk_part = narrow(chunks);
   out->ctx_end_q16 = INT64_MAX;
   if (s->rows) {

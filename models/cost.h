@@ -36,6 +36,7 @@ struct cost_step {
   lull_ticks ticks; /* the whole step */
   lull_ticks slope; /* of these, slope * ctx_q16 >> 16 grow with the rows' contexts (the law) */
   lull_ticks chunk_part; /* of these, attention of the chunks */
+  lull_ticks host;       /* of these, host time: no kernel runs */
   int64_t ctx_end_q16;   /* the law holds for ctx_q16 below this (INT64_MAX: for ever) */
 };
 

@@ -101,7 +101,8 @@ static wide elementwise_ps(const struct calibration *c, const struct cost_settin
 static void fill_tables(const struct calibration *c, const struct cost_settings *s,
                         struct cost_model *m)
 {
-  m->token_part[0] = s->host_step / LULL_TICK_PS;
+  m->host = s->host_step / LULL_TICK_PS;
+  m->token_part[0] = m->host;
   for (uint32_t t = 1; t <= m->max_tokens; t++) {
     wide ps = (wide)curve_at(&c->body, t) * c->layers + elementwise_ps(c, s, t) + s->host_step;
     m->token_part[t] = (lull_ticks)(ps / LULL_TICK_PS);

@@ -24,6 +24,7 @@ struct cost_model {
   struct cost_analytic a; /* analytic only; all below: calibrated only */
   uint32_t layers;
   uint32_t max_rows, max_tokens, max_positions;
+  lull_ticks host;        /* a step's */
   lull_ticks *token_part; /* [max_tokens + 1]: GEMMs, element-wise, host */
   lull_ticks *head;       /* [max_positions + 1] */
   lull_ticks *draft;      /* [max_rows + 1] */

@@ -31,9 +31,9 @@ liblull_a_SOURCES += \
   %D%/trace_stamp.c \
   %D%/trace_stats.c
 models_data = \
-  %D%/data/h200-sxm-qwen3-8b-bf16.h5 \
-  %D%/data/h200-sxm-qwen3-8b-fp8.h5 \
-  %D%/data/h200-sxm.xml \
+  %D%/data/h200-sxm-qwen3-8b-bf16.h5  \
+  %D%/data/h200-sxm-qwen3-8b-fp8.h5  \
+  %D%/data/h200-sxm.xml  \
   %D%/data/llama-3.1-8b.xml  \
   %D%/data/qwen3-0.6b.xml  \
   %D%/data/qwen3-1.7b.xml  \

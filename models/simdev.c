@@ -14,10 +14,10 @@
 
 typedef __int128 int128;
 
-/* n steps: first, first + inc, ... (ticks). */
+/* n steps: first, first + inc, ... (ticks), each with `host` in which no kernel runs. */
 struct segment {
   uint64_t n;
-  lull_ticks first, inc;
+  lull_ticks first, inc, host;
 };
 
 struct lane {
@@ -99,7 +99,7 @@ static void next_segment(struct lull_device *d, struct lane *l)
   struct cost_step c;
   shape_of(b, l->done, &s);
   cost_eval(d->gpu[l->gpu].cost, &s, &c);
-  l->seg = (struct segment){.n = 1, .first = c.ticks};
+  l->seg = (struct segment){.n = 1, .first = c.ticks, .host = c.host};
   if (b->chunks || b->ctx_inc_q16 % LULL_Q16_ONE)
     return;
   if (!b->ctx_inc_q16 || c.ctx_end_q16 == INT64_MAX)
@@ -247,7 +247,10 @@ static void report_forward(struct lull_device *d, struct lane *l, struct lull_co
                                .dur_inc = l->seg.inc * LULL_TICK_PS,
                                .last_end = boundary(l, n)};
   int cut = l->aborting && n < l->seg.n;
-  c->busy = (cut ? l->abort_end : c->span.last_end) - l->anchor;
+  lull_time partial = cut ? l->abort_end - c->span.last_end : 0;
+  lull_time host = l->seg.host * LULL_TICK_PS;
+  c->busy = c->span.last_end - l->anchor - (lull_time)n * host;
+  c->busy += partial > host ? partial - host : 0; /* a step begins with its host time */
   c->aborted = (uint8_t)cut;
   l->anchor = c->span.last_end;
   l->done += n;

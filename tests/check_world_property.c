@@ -84,7 +84,8 @@ static void show_context(const char *log, size_t end)
 static int differ_log(const struct outcome *a, const struct outcome *b, char *why, size_t size)
 {
   size_t n = a->size < b->size ? a->size : b->size, line = 0, i = 0;
-  int whole = !(a->rc && b->rc); /* where both failed, one may have noticed earlier in the instant */
+  int whole = !(a->rc &&
+                b->rc); /* where both failed, one may have noticed earlier in the instant */
   if ((a->size == b->size || !whole) && (!n || !memcmp(a->log, b->log, n)))
     return 0;
   size_t number = 1;

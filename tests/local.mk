@@ -4,7 +4,15 @@
 suites = \
   %D%/check_base \
   %D%/check_base_units \
+  %D%/check_calibration \
+  %D%/check_cost \
+  %D%/check_experiment \
+  %D%/check_ledger \
+  %D%/check_plan \
+  %D%/check_policies \
+  %D%/check_policies_plan \
   %D%/check_report \
+  %D%/check_scenario \
   %D%/check_trace \
   %D%/check_world_property
 
@@ -21,7 +29,8 @@ libtesting_a_SOURCES = \
   %D%/nasty_policy.c \
   %D%/nasty_policy.h \
   %D%/random_scenario.c \
-  %D%/random_scenario.h
+  %D%/random_scenario.h \
+  %D%/report_fixture.h
 
 LDADD = libtesting.a liblull.a $(CHECK_LIBS) $(library_libs)
 AM_CPPFLAGS += $(CHECK_CFLAGS)
@@ -60,13 +69,17 @@ AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
 # Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
 # build with --enable-fuzzing by `make fuzz`, FUZZ_SECONDS each.
 FUZZ_SECONDS = 20
-fuzz_targets = trace
-replays = %D%/fuzz/replay_trace
+fuzz_targets = scenario trace
+replays = %D%/fuzz/replay_scenario %D%/fuzz/replay_trace
 check_PROGRAMS += $(replays)
+%C%_fuzz_replay_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c
+%C%_fuzz_replay_scenario_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_MAIN
 %C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c
 %C%_fuzz_replay_trace_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_MAIN
 
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_trace
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_trace
+%C%_fuzz_fuzz_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c
+%C%_fuzz_fuzz_scenario_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_trace_SOURCES = %D%/fuzz/fuzz_trace.c
 %C%_fuzz_fuzz_trace_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 

@@ -112,7 +112,7 @@ static void link_lists(struct naive_world *w)
 {
   for (size_t i = 0; i < w->n; i++) {
     struct lull_request *v = &w->request[i]->v, *prev = NULL, *next = NULL;
-    for (size_t j = 0; j < w->n && v->server >= 0; j++) {
+    for (size_t j = 0; j < w->n && v->server >= 0 && !w->request[i]->ended; j++) {
       struct lull_request *o = &w->request[j]->v;
       if (o == v || !same_list(o, v))
         continue;
@@ -168,7 +168,7 @@ int naive_can_hold(const struct naive_server *s, const struct naive_request *r)
   uint64_t span = tokens - 1 + s->v.row_tokens - 1;
   if (!(s->v.class_mask >> r->a.cls & 1) || tokens > s->c->model_limit)
     return 0;
-  return (span + s->v.block_tokens - 1) / s->v.block_tokens <= s->v.kv_blocks;
+  return (span + s->v.row_tokens - 1 + s->v.block_tokens - 1) / s->v.block_tokens <= s->v.kv_blocks;
 }
 
 /* Tokens that its next step would add, were there no end. */

@@ -90,7 +90,7 @@ static void drop_done(struct naive_world *w, struct naive_server *s)
   s->nchunks = kept;
 }
 
-/* Whole step: rows that end, by id; then chunks, in plan order. Then all that ended is told. */
+/* Whole step: rows that end, by id; then chunks, in plan order. */
 static void settle_step(struct naive_world *w, struct naive_server *s)
 {
   for (size_t i = 0; i < w->n; i++) {
@@ -107,7 +107,6 @@ static void settle_step(struct naive_world *w, struct naive_server *s)
       complete_prompt(w, s, r);
   }
   drop_done(w, s);
-  naive_flush(w);
 }
 
 static void settle_abort(struct naive_world *w, struct naive_server *s)
@@ -135,11 +134,11 @@ static void settle_copy(struct naive_world *w, struct naive_server *s)
   }
   if (s->plan.wake & LULL_WAKE_TRANSFER)
     s->reasons |= LULL_WAKE_TRANSFER;
-  naive_event(w, LULL_EV_TRANSFERRED, s->v.id, r->v.id, 0);
+  naive_notify(w, LULL_EV_TRANSFERRED, s->v.id, r->v.id);
 }
 
 /* Phase 1. First every server's views come up to now, then what ended is dealt with by lane:
- * a server's step, then its copy. Returns whether anything ended. */
+ * a server's step, then its copy; then it is told. Returns whether anything ended. */
 static int deliver_completions(struct naive_world *w)
 {
   int ended[LULL_SERVERS] = {0}, any = 0;
@@ -166,6 +165,7 @@ static int deliver_completions(struct naive_world *w)
       any = 1;
     }
   }
+  naive_flush(w);
   return any;
 }
 
@@ -280,11 +280,15 @@ static int deliver_arrivals(struct naive_world *w)
   return any;
 }
 
+/* Items in a row that may end at their own arrival. */
+enum { MOST_LOST_ITEMS = 10000 };
+
 static int deliver_refills(struct naive_world *w)
 {
   int any = 0;
   for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
     const struct world_backlog *b = &w->cfg->backlog[i];
+    int lost = 0;
     while (w->now < w->cfg->window && w->server[b->server].unfinished < b->below && !w->failed) {
       struct world_arrival a;
       if (w->cfg->source.refill(w->cfg->source.ctx, b->cls, w->released[b->cls]++, &a, w->e) < 0) {
@@ -293,8 +297,13 @@ static int deliver_refills(struct naive_world *w)
       }
       a.cls = b->cls;
       w->out->released++;
+      size_t before = w->n;
       arrive(w, &a, b->server);
       any = 1;
+      int kept = w->n > before && w->request[w->n - 1]->v.state == LULL_WAITING;
+      lost = kept ? 0 : lost + 1;
+      if (lost > MOST_LOST_ITEMS)
+        naive_fail(w, BASE_INPUT, "backlog items that nobody can take");
     }
   }
   return any;

@@ -92,6 +92,7 @@ static int draw_cost(struct random_scenario *s, struct dice *d, uint32_t gpu, ui
     a.per_pair_q16 = (lull_ticks)unit * between(d, 1, 3) * (one_in(d, 2) ? 65536 : 21845);
   if (one_in(d, 40))
     a = (struct cost_analytic){.base = 1};
+  s->hasty |= a.base == 1;
   s->cost[gpu] = cost_from_analytic(&a, row_tokens, e);
   return s->cost[gpu] ? 0 : -1;
 }
@@ -209,7 +210,8 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     if (draw_server(s, &d, i, e))
       return -1;
-  s->cfg.window = (lull_time)between(&d, 500, 20000) * GRID_PS;
+  uint32_t longest = s->hasty ? 500 : 20000; /* of the order of 1000 steps */
+  s->cfg.window = (lull_time)between(&d, longest / 40, longest) * GRID_PS;
   s->cfg.drain = one_in(&d, 2) ? LULL_NEVER : (lull_time)between(&d, 0, 4000) * GRID_PS;
   s->cfg.max_preempts = one_in(&d, 8) ? between(&d, 1, 6) : 200;
   draw_backlogs(s, &d);

@@ -22,6 +22,7 @@ struct random_scenario {
   struct cost_model *cost[RANDOM_SERVERS]; /* owned, by GPU */
   struct world_arrival *arrival;           /* owned, in time order */
   uint32_t narrivals, cursor;
+  int hasty;     /* a server's step may last a single tick */
   uint32_t roof; /* most tokens that a usual request has */
   int64_t params[RANDOM_PARAMS];
 };

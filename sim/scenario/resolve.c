@@ -118,6 +118,24 @@ static int add_model(struct reader *r, const xmlNode *node, struct scenario_engi
   return 0;
 }
 
+/* What the world asks of an engine beyond the ranges of its values. */
+static int check_shape(struct reader *r, const xmlNode *node, const struct raw_engine *raw)
+{
+  if (raw->block & (raw->block - 1))
+    return node_fail_once(r, node, "block: %lld tokens are no power of two; write 16tok or 32tok",
+                          (long long)raw->block);
+  if (raw->token_budget < 1 + raw->depth)
+    return node_fail_once(r, node,
+                          "token-budget: a decode row takes %lld tokens a step (1 + depth); make "
+                          "it larger",
+                          (long long)raw->depth + 1);
+  if (raw->depth > 0 && r->whole->calib && raw->draft_layers == 0)
+    return node_fail_once(r, node,
+                          "depth %lld needs draft-layers on <speculation>: drafting is not free",
+                          (long long)raw->depth);
+  return 0;
+}
+
 static int resolve_new(struct reader *r, const xmlNode *node, const struct raw_engine *raw,
                        struct scenario_engine *out)
 {
@@ -134,10 +152,8 @@ static int resolve_new(struct reader *r, const xmlNode *node, const struct raw_e
                                   .accept_ppm = raw->accept,
                                   .accept_sd_ppm = raw->accept_sd,
                                   .cost = cost_settings_of(raw)};
-  if (raw->depth > 0 && c && raw->draft_layers == 0)
-    return node_fail_once(r, node,
-                          "depth %lld needs draft-layers on <speculation>: drafting is not free",
-                          (long long)raw->depth);
+  if (check_shape(r, node, raw))
+    return -1;
   if (resolve_pool(r, node, raw, out))
     return -1;
   return add_model(r, node, out);

@@ -135,10 +135,10 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
     return base_fail(w->err, BASE_ENV, "server %d: the device failed a copy (status %d)", s->v.id,
                      c->status);
   s->copying = 0;
-  w->out->swaps++;
-  note_progress(w);
   if (w->closing)
     return 0;
+  w->out->swaps++;
+  note_progress(w);
   if (c->kind == LULL_WORK_COPY_OUT) {
     s->fixed_blocks -= r->v.blocks;
     r->v.blocks = 0;
@@ -148,11 +148,8 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
   }
   if (s->plan.wake & LULL_WAKE_TRANSFER)
     want(w, s, LULL_WAKE_TRANSFER);
-  if (plan_submit_copy(w, s))
-    return -1;
-  server_refresh(w, s);
-  emit(w, LULL_EV_TRANSFERRED, s->v.id, r->v.id, c->end, 0);
-  return w->failed ? -1 : 0;
+  queue_own(w, LULL_EV_TRANSFERRED, s->v.id, r->v.id, c->end);
+  return plan_submit_copy(w, s) || w->failed ? -1 : 0;
 }
 
 static int completed(struct world *w, const struct lull_completion *c)
@@ -168,7 +165,7 @@ static int completed(struct world *w, const struct lull_completion *c)
                    c->lane);
 }
 
-/* Handles what the last wait returned. */
+/* Takes in all that the last wait returned before the first event tells of it. */
 int deliver_completions(struct world *w, int n)
 {
   if (n < 0)
@@ -177,7 +174,10 @@ int deliver_completions(struct world *w, int n)
     if (completed(w, &w->comp[i]))
       return -1;
   }
-  return 0;
+  for (uint32_t i = 0; n && i < w->cfg->nservers; i++)
+    server_refresh(w, &w->srv[i]);
+  emit_own(w);
+  return w->failed ? -1 : 0;
 }
 
 static int poll_device(struct world *w, int *any)

@@ -287,16 +287,18 @@ int take_out(struct world *w, struct server *s, struct req *r, int how)
   drop_chunk(w, s, r);
   r->v.preempts++;
   w->out->cls[r->v.cls].preempts++;
+  int st = 0;
+  if (how == LULL_RECOMPUTE)
+    lose_kv(w, s, r);
+  else
+    req_enter(w, r, how == LULL_HOLD ? LULL_HELD : LULL_SWAPPING_OUT);
+  if (how == LULL_SWAP)
+    st = queue_copy(w, s, r, LULL_WORK_COPY_OUT);
   uint32_t limit = w->cfg->max_preempts ? w->cfg->max_preempts : 100000;
   if (r->v.preempts > limit)
-    return world_broken(w, "request %d was preempted %u times: the policy '%s' makes no progress",
-                        r->v.id, r->v.preempts, w->cfg->policy->name);
-  if (how == LULL_RECOMPUTE) {
-    lose_kv(w, s, r);
-    return 0;
-  }
-  req_enter(w, r, how == LULL_HOLD ? LULL_HELD : LULL_SWAPPING_OUT);
-  return how == LULL_HOLD ? 0 : queue_copy(w, s, r, LULL_WORK_COPY_OUT);
+    st = world_broken(w, "request %d was preempted %u times: the policy '%s' makes no progress",
+                      r->v.id, r->v.preempts, w->cfg->policy->name);
+  return st;
 }
 
 static int may_take_out(const struct req *r, int how)

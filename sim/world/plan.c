@@ -151,18 +151,15 @@ static uint64_t repeat_bound(const struct world *w, const struct server *s)
   return n;
 }
 
-/* KV for all repeats is granted before submit; a step at which KV_LOW may hold is a boundary. */
+/* KV for all repeats is granted before submit; a step after which KV_LOW holds is the last. */
 static uint64_t repeat_by_kv(const struct world *w, const struct server *s, uint64_t n)
 {
-  if (!s->rows)
-    return n;
   int64_t free = server_free(s);
   n = batch_feasible(w, s, n, free);
   if ((s->plan.wake & LULL_WAKE_KV_LOW) && s->plan.kv_low_blocks) {
-    uint64_t above = batch_feasible(w, s, n, free - s->plan.kv_low_blocks);
-    if (free < s->plan.kv_low_blocks)
-      n = 1;
-    else if (above < n)
+    int64_t spare = free - s->plan.kv_low_blocks;
+    uint64_t above = spare < 0 ? 0 : batch_feasible(w, s, n, spare);
+    if (above < n)
       n = above + 1;
   }
   return n;

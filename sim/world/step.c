@@ -275,14 +275,13 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   const struct lull_span *sp = &c->span;
   lull_time cut = w->closing ? w->out->end : LULL_NEVER;
   uint64_t n = steps_until(sp, cut);
-  lull_time start = s->step_start;
   if (c->status != LULL_DEV_OK)
     return base_fail(w->err, BASE_ENV, "server %d: the device failed a step (status %d)", s->v.id,
                      c->status);
   if (n && take_steps(w, s, sp, n))
     return -1;
   lull_time busy_end = c->end < cut ? c->end : cut;
-  w->out->gpu_busy[s->cfg->gpu] += busy_end - start < c->busy ? busy_end - start : c->busy;
+  w->out->gpu_busy[s->cfg->gpu] += c->busy - (c->end - busy_end); /* after a cut: not ours */
   int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
   if (partial && busy_end > s->step_start)
     waste_partial(w, s, s->step_start, busy_end);
@@ -297,7 +296,5 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
     s->pending |= LULL_WAKE_ABORT;
   }
   settle_boundary(w, s, c->end);
-  server_refresh(w, s);
-  emit_own(w);
   return w->failed ? -1 : 0;
 }

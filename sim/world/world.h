@@ -14,11 +14,12 @@
  *   3. timers due, by (time, order of setting);
  *   4. time wakes due, by server;
  *   5. refills: for each backlog (by index), while the count of unfinished requests of its server
- *      is below `below` and the window is open (now < window): one request arrives now.
+ *      is below `below` and the window is open (now < window): one request arrives now; more than
+ *      10,000 in a row that end at their own arrival are an input error.
  * DRAIN is delivered once, at the first instant at or after the window's end, before arrivals.
  * An event that a change or a callback causes (FINISHED at a boundary, FAILED by reject, EVICTED)
- * is delivered when that change or callback is over: all states of a boundary change before its
- * first event. More than 64 plans of an instant beyond one a server are an error.
+ * is delivered when that change or callback is over; all completions of a moment are taken in, by
+ * lane, before the first event tells of them. More than 64 plans of an instant beyond one a server are an error.
  *
  * ARRIVAL. The request gets the next id. If on no eligible server blocks_for(prompt + output - 1
  * + row_tokens - 1) fits the pool (the watermark is waived on an empty pool, F11) and prompt +
@@ -218,7 +219,7 @@ struct world_result {
   uint32_t nclasses;
   base_int128 account[WORLD_ACCOUNTS];            /* of all GPUs, 1/12 ps */
   base_int128 gpu_account[LULL_SERVERS][WORLD_ACCOUNTS];
-  lull_time gpu_busy[LULL_SERVERS];               /* device-busy: a kernel running */
+  lull_time gpu_busy[LULL_SERVERS];               /* a kernel running: steps less host time */
   base_int128 paid;               /* end * ngpus * 12 */
   lull_time end;
   uint64_t steps, plans, forced, swaps, aborts, released; /* released: backlog items */
