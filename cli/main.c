@@ -16,7 +16,7 @@ const struct cli_command cli_commands[] = {
      "SCENARIO is an XML file, or the name of a built-in scenario: c4-live-batch. The exit status "
      "says whether all gates pass.\n\n"
      "On SIGINT or SIGTERM the run stops, what is done is printed and marked as partial, and the "
-     "exit status is 5; a second signal ends the program at once.",
+     "exit status is 5.",
      cli_run},
     {"check", CLI_CHECK, "SCENARIO", 1, 1,
      "no scenario is named; 'lull check c4-live-batch' checks the built-in one",

@@ -16,10 +16,11 @@ static void on_signal(int number)
   stop = 1;
 }
 
-/* The first signal asks, the second has the default action. */
+/* Signals ask; a supervisor may send one to the process and to its group, so again is no more than
+ * once. */
 static int catch_signals(struct base_error *e)
 {
-  struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_RESETHAND};
+  struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigemptyset(&a.sa_mask);
   if (sigaction(SIGINT, &a, NULL) || sigaction(SIGTERM, &a, NULL))
     return base_fail_errno(e, "cannot catch signals");

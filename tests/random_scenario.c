@@ -2,6 +2,7 @@
 #include "tests/random_scenario.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/cost.h"
 #include "sim/policies.h"
@@ -185,6 +186,32 @@ static void draw_backlogs(struct random_scenario *s, struct dice *d)
   }
 }
 
+/* What `dedicated` asks for. */
+static void one_class_a_server(struct random_scenario *s)
+{
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    s->server[i].class_mask = 1u << i % s->cfg.nclasses;
+  for (uint32_t i = 0; i < s->cfg.nbacklogs; i++)
+    s->backlog[i].cls = (uint8_t)((uint32_t)s->backlog[i].server % s->cfg.nclasses);
+}
+
+/* Any choice, and small counts. */
+static int draw_params(struct random_scenario *s, struct dice *d, struct base_error *e)
+{
+  const struct lull_policy *p = s->cfg.policy;
+  if (policies_defaults(p, s->params, e))
+    return -1;
+  for (uint32_t i = 0; i < p->nparams; i++) {
+    if (p->params[i].kind == LULL_PARAM_CHOICE || p->params[i].kind == LULL_PARAM_COUNT)
+      s->params[i] = p->params[i].min +
+                     between(d, 0,
+                             p->params[i].max > p->params[i].min + 4
+                                 ? 4
+                                 : (uint32_t)(p->params[i].max - p->params[i].min));
+  }
+  return 0;
+}
+
 static int draw_policy(struct random_scenario *s, struct dice *d, struct base_error *e)
 {
   static const struct lull_policy *const nasty[] = {&nasty_random, &nasty_random,  &nasty_random,
@@ -195,7 +222,9 @@ static int draw_policy(struct random_scenario *s, struct dice *d, struct base_er
     s->cfg.policy = builtin[between(d, 0, (uint32_t)n - 1)];
     if (s->cfg.policy->nparams > RANDOM_PARAMS)
       return base_fail(e, BASE_INVARIANT, "policy %s has too many parameters", s->cfg.policy->name);
-    return policies_defaults(s->cfg.policy, s->params, e);
+    if (!strcmp(s->cfg.policy->name, "dedicated"))
+      one_class_a_server(s);
+    return draw_params(s, d, e);
   }
   s->cfg.policy = nasty[between(d, 0, 5)];
   s->params[0] = (int64_t)(roll(d) >> 1);
