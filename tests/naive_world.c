@@ -371,7 +371,9 @@ static void deliver(struct naive_world *w)
 {
   int any = 1;
   while (any && !w->failed) {
-    any = deliver_completions(w);
+    any = 0;
+    while (deliver_completions(w)) /* again: a step may be aborted at a safe point that is now */
+      any = 1;
     any |= deliver_drain(w);
     any |= deliver_arrivals(w);
     any |= deliver_timers(w);
