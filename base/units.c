@@ -82,7 +82,6 @@ static const struct kind kinds[] = {
     [BASE_RATIO] = {"ratio", "", {{"", 1000000, 1}, {"%", 10000, 1}}, 0},
     [BASE_COUNT] = {"count", "", {{"", 1, 1}}, 1},
     [BASE_REAL] = {"number", "", {{"", 1000000, 1}}, 0},
-    [BASE_MONEY] = {"price", "write USD %s/h", {{"/h", 1000000, 1}}, 0},
 };
 
 static int is_digit(char c)
@@ -221,16 +220,6 @@ int base_decimal(const char *text, int digits, int64_t *value, const char **end)
   return scale(&x, 1, 1, value, &exact);
 }
 
-/* Three capitals and a space in front of an amount; returns the amount, NULL if they are missing.
- */
-static const char *skip_currency(const char *p)
-{
-  for (int i = 0; i < 3; i++)
-    if (p[i] < 'A' || p[i] > 'Z')
-      return NULL;
-  return p[3] == ' ' ? p + 4 : NULL;
-}
-
 static const struct suffix *find_suffix(const struct kind *k, const char *text)
 {
   for (const struct suffix *s = k->suffix; s->text; s++)
@@ -272,14 +261,14 @@ static int fail_unit(const struct kind *k, const char *text, const char *unit, s
 }
 
 /* The number at the front of `text`: checks all that does not depend on its unit. */
-static const char *scan_value(const struct kind *k, const char *text, const char *amount,
-                              struct number *x, struct base_error *e)
+static const char *scan_value(const struct kind *k, const char *text, struct number *x,
+                              struct base_error *e)
 {
   if (!*text) {
     base_fail(e, BASE_INPUT, "empty value; expected a %s", k->what);
     return NULL;
   }
-  const char *behind = scan_number(amount, x);
+  const char *behind = scan_number(text, x);
   if (!behind)
     base_fail(e, BASE_INPUT, "'%.60s' is not a number; expected a %s", text, k->what);
   else if (x->negative)
@@ -294,11 +283,10 @@ static const char *scan_value(const struct kind *k, const char *text, const char
 int base_unit_parse(enum base_unit unit, const char *text, int64_t *value, struct base_error *e)
 {
   const struct kind *k = &kinds[unit];
-  const char *amount = unit == BASE_MONEY ? skip_currency(text) : text;
   struct number x;
   int64_t v;
   int exact;
-  const char *behind = scan_value(k, text, amount ? amount : text, &x, e);
+  const char *behind = scan_value(k, text, &x, e);
   if (!behind)
     return -1;
   if (!*behind && x.zero) {
@@ -308,8 +296,6 @@ int base_unit_parse(enum base_unit unit, const char *text, int64_t *value, struc
   const struct suffix *s = find_suffix(k, behind);
   if (!s)
     return *behind ? fail_unit(k, text, behind, e) : fail_no_unit(k, text, e);
-  if (!amount)
-    return base_fail(e, BASE_INPUT, "'%.60s' has no currency; write USD %.40s", text, text);
   if (scale(&x, s->num, s->den, &v, &exact))
     return base_fail(e, BASE_INPUT, "'%.60s' is too large for a %s", text, k->what);
   if (k->whole && !exact)
@@ -377,7 +363,6 @@ const char *base_unit_format(enum base_unit unit, int64_t value, char *buf, size
     }
   }
   if (size)
-    snprintf(buf, size, "%s%s%s", unit == BASE_MONEY && value ? "XXX " : "", negative ? "-" : "",
-             best);
+    snprintf(buf, size, "%s%s", negative ? "-" : "", best);
   return buf;
 }

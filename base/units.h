@@ -21,8 +21,7 @@ enum base_unit {
   BASE_TOKENS,   /* "tok"                                             -> tokens */
   BASE_RATIO,    /* plain number, or "%"                              -> parts per million */
   BASE_COUNT,    /* plain integer                                     -> itself */
-  BASE_REAL,     /* plain number                                      -> parts per million */
-  BASE_MONEY     /* "/h" with a currency in front: "USD 2.5/h"        -> micro-units an hour */
+  BASE_REAL      /* plain number                                      -> parts per million */
 };
 
 /*

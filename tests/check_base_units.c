@@ -71,8 +71,6 @@ static const struct {
     {BASE_COUNT, "1e2", 100},
     {BASE_REAL, "2.25", 2250000},
     {BASE_REAL, ".5", 500000},
-    {BASE_MONEY, "USD 2.5/h", 2500000},
-    {BASE_MONEY, "EUR 0/h", 0},
 };
 
 START_TEST(units_good)
@@ -94,8 +92,6 @@ static const struct {
     {BASE_BANDWIDTH, "10", "write 10GB/s"},
     {BASE_RATE, "8", "write 8/s or 8/min"},
     {BASE_TOKENS, "200", "write 200tok"},
-    {BASE_MONEY, "USD 2", "no unit"},
-    {BASE_MONEY, "2.5/h", "write USD 2.5/h"},
     {BASE_TIME, "10sec", "units of time are: d h min s ms us ns ps"},
     {BASE_TIME, "10 ms", "space"},
     {BASE_TIME, "10ms ", "unknown unit"},
@@ -170,7 +166,6 @@ static const struct {
     {BASE_RATIO, 500000, "0.5"},
     {BASE_COUNT, 32, "32"},
     {BASE_REAL, 2250000, "2.25"},
-    {BASE_MONEY, 2500000, "XXX 2.5/h"},
 };
 
 START_TEST(units_format)
@@ -299,7 +294,7 @@ static TCase *units_case(void)
   tcase_add_loop_test(t, units_bad, 0, COUNT(bad));
   tcase_add_test(t, units_too_many_digits);
   tcase_add_loop_test(t, units_format, 0, COUNT(shortest));
-  tcase_add_loop_test(t, units_round_trip, BASE_TIME, BASE_MONEY + 1);
+  tcase_add_loop_test(t, units_round_trip, BASE_TIME, BASE_REAL + 1);
   tcase_add_loop_test(t, units_decimal, 0, COUNT(decimals));
   tcase_add_test(t, units_decimal_long);
   tcase_add_test(t, units_decimal_random);
