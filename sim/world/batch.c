@@ -79,11 +79,11 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
   if (!s->rows)
     return 0;
   if (s->cfg->row_tokens == 1) {
-    uint32_t mask = s->cfg->block_tokens - 1;
-    for (uint32_t i = 0; i <= mask; i++) {
-      uint64_t pos = (i + s->step) & mask;
-      sum += (int64_t)s->residue[i] * (int64_t)((pos + steps) >> s->block_shift);
-    }
+    /* every row fills steps / block whole blocks; those near the end of theirs open one more */
+    uint32_t mask = s->cfg->block_tokens - 1, rest = (uint32_t)steps & mask;
+    sum = (int64_t)s->rows * (int64_t)(steps >> s->block_shift);
+    for (uint32_t i = 0; i < rest; i++)
+      sum += s->residue[(uint32_t)(mask - i - s->step) & mask];
     return sum;
   }
   for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
