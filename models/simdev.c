@@ -29,6 +29,7 @@ struct lane {
   struct segment seg;    /* steps from `done` on */
   lull_time abort_end;   /* aborting: the safe point, in the step after `target` */
   lull_time copy_end;
+  lull_time next; /* when it has something to tell next: LULL_NEVER when free */
 };
 
 struct lull_device {
@@ -111,6 +112,19 @@ static void next_segment(struct lull_device *d, struct lane *l)
     l->seg.n = 1;
 }
 
+/* When the lane has something to tell next. */
+static lull_time next_report(const struct lane *l)
+{
+  if (!l->busy)
+    return LULL_NEVER;
+  if (l->work.kind != LULL_WORK_FORWARD)
+    return l->copy_end;
+  uint64_t n = segment_steps(l);
+  if (l->aborting && n < l->seg.n)
+    return l->abort_end;
+  return boundary(l, n);
+}
+
 static lull_time sim_now(struct lull_device *d)
 {
   return d->now;
@@ -122,7 +136,7 @@ static int sim_lane_open(struct lull_device *d, const int *gpu, int n, int kind)
     return LULL_DEV_UNSUPPORTED;
   if (gpu[0] < 0 || gpu[0] >= d->ngpus || d->nlanes == LULL_LANES)
     return LULL_DEV_BAD_CALL;
-  d->lane[d->nlanes] = (struct lane){.gpu = gpu[0], .kind = (uint8_t)kind};
+  d->lane[d->nlanes] = (struct lane){.gpu = gpu[0], .kind = (uint8_t)kind, .next = LULL_NEVER};
   return d->nlanes++;
 }
 
@@ -162,6 +176,7 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
     next_segment(d, l);
   else
     l->copy_end = d->now + copy_time(&d->gpu[l->gpu], w->bytes);
+  l->next = next_report(l);
   return LULL_DEV_OK;
 }
 
@@ -211,6 +226,7 @@ static void sim_interrupt(struct lull_device *d, lull_lane_id lane, int how)
     stop_at_safepoint(d, l);
   else
     stop_at_boundary(d, l);
+  l->next = next_report(l);
 }
 
 static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *steps, lull_time *at)
@@ -222,19 +238,6 @@ static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *ste
   *steps = steps_by(l, d->now, segment_steps(l));
   if (*steps)
     *at = boundary(l, *steps);
-}
-
-/* When the lane has something to tell next. */
-static lull_time next_report(const struct lane *l)
-{
-  if (!l->busy)
-    return LULL_NEVER;
-  if (l->work.kind != LULL_WORK_FORWARD)
-    return l->copy_end;
-  uint64_t n = segment_steps(l);
-  if (l->aborting && n < l->seg.n)
-    return l->abort_end;
-  return boundary(l, n);
 }
 
 static void report_forward(struct lull_device *d, struct lane *l, struct lull_completion *c)
@@ -263,14 +266,13 @@ static void report_forward(struct lull_device *d, struct lane *l, struct lull_co
 
 static int sim_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
 {
-  lull_time t = LULL_NEVER, next[LULL_LANES];
+  lull_time t = LULL_NEVER;
   int n = 0;
   if (until < d->now)
     return LULL_DEV_BAD_CALL;
   for (int i = 0; i < d->nlanes; i++) {
-    next[i] = next_report(&d->lane[i]);
-    if (next[i] < t)
-      t = next[i];
+    if (d->lane[i].next < t)
+      t = d->lane[i].next;
   }
   if (t > until || t == LULL_NEVER) {
     if (until != LULL_NEVER)
@@ -280,7 +282,7 @@ static int sim_wait(struct lull_device *d, lull_time until, struct lull_completi
   d->now = t;
   for (int i = 0; i < d->nlanes && n < max; i++) {
     struct lane *l = &d->lane[i];
-    if (next[i] != t)
+    if (l->next != t)
       continue;
     struct lull_completion *c = &out[n++];
     *c = (struct lull_completion){
@@ -291,6 +293,7 @@ static int sim_wait(struct lull_device *d, lull_time until, struct lull_completi
       c->busy = t - l->anchor;
       l->busy = 0;
     }
+    l->next = next_report(l);
   }
   return n;
 }

@@ -176,7 +176,7 @@ START_TEST(campaign_values)
   ck_assert_uint_eq(s->seed[2], 43);
   ck_assert_uint_eq(s->nclasses, 2);
   ck_assert_int_eq(s->cls[0].rate_uhz, 18000000);
-  ck_assert_int_eq(s->cls[0].slo_ttft, INT64_C(130000000000));
+  ck_assert_int_eq(s->cls[0].slo_ttft, INT64_C(140000000000));
   ck_assert_uint_eq(s->cls[1].backlog_below, 92);
   ck_assert_uint_eq(s->narms, 3);
   ck_assert_int_eq(s->baseline, 2);

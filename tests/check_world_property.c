@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Random small runs: the world merging steps, the world step by step, and the naive world must
- * agree on every output, byte by byte; and what comes out must add up.
+ * Random small runs: the world merging steps, the world step by step, the world on a device that
+ * reports as it likes, and the naive world must agree on every output, byte by byte; and what comes
+ * out must add up.
  *
  *   LULL_PROPERTY_N=20000     how many seeds (300)
  *   LULL_PROPERTY_FROM=1000   the first one (1)
@@ -13,11 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz_device.h"
 #include "tests/naive_world.h"
 #include "tests/random_scenario.h"
 
-enum { MERGED, STEPWISE, NAIVE, WORLDS, CONTEXT_LINES = 25 };
-static const char *const world_name[WORLDS] = {"merged", "stepwise", "naive"};
+enum { MERGED, STEPWISE, FUZZED, NAIVE, WORLDS, CONTEXT_LINES = 25 };
+static const char *const world_name[WORLDS] = {"merged", "stepwise", "fuzzed", "naive"};
 
 struct outcome {
   int rc;
@@ -58,7 +60,10 @@ static void run_one(struct random_scenario *s, int which, struct outcome *o)
   }
   struct lull_device *dev = simdev_create(s->gpu, (int)cfg.ngpus, &o->e);
   ck_assert_ptr_nonnull(dev);
-  o->rc = world_run(&cfg, dev, &simdev_ops, &o->r, &o->e);
+  struct fuzz_device fuzz = {.inner = dev, .word = s->seed};
+  o->rc = which == FUZZED
+              ? world_run(&cfg, (struct lull_device *)&fuzz, &fuzz_device_ops, &o->r, &o->e)
+              : world_run(&cfg, dev, &simdev_ops, &o->r, &o->e);
   simdev_destroy(dev);
 }
 
@@ -370,7 +375,7 @@ END_TEST
 int main(void)
 {
   Suite *suite = suite_create("world property");
-  TCase *t = tcase_create("three worlds");
+  TCase *t = tcase_create("four worlds");
   tcase_set_timeout(t, 100000);
   tcase_add_test(t, worlds_agree);
   suite_add_tcase(suite, t);

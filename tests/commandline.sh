@@ -11,6 +11,7 @@
 #   absent FILE      is not there afterwards (nor any temporary file beside it)
 #   same FILE FILE   hold the same bytes
 #   needs FOLDER     skip the test unless this folder exists
+#   where COMMAND    skip the test unless this command succeeds
 #
 # Lines of other kinds (blank, #) are ignored; a test ends where the next begins.
 set -u
@@ -68,6 +69,7 @@ line() { # KIND REST
   case $1 in
   test) end; begin "$2" ;;
   needs) eval "where=$2"; [ -d "$where" ] || skipped="there is no folder $2" ;;
+  where) (cd "$scratch/run" && sh -c "$2") >/dev/null 2>&1 </dev/null || skipped="this fails here: $2" ;;
   run) run_it "$2" ;;
   exit) [ "$code" = "$2" ] || why="$why
 exit is not $2" ;;

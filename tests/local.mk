@@ -14,11 +14,15 @@ suites = \
   %D%/check_report \
   %D%/check_scenario \
   %D%/check_trace \
-  %D%/check_world_property
+  %D%/check_world \
+  %D%/check_world_property \
+  %D%/check_world_queue
 
 # What several suites stand on: the naive world, random scenarios, a policy that is nasty.
 check_LIBRARIES = libtesting.a
 libtesting_a_SOURCES = \
+  %D%/fuzz_device.c \
+  %D%/fuzz_device.h \
   %D%/naive_host.c \
   %D%/naive_inner.h \
   %D%/naive_ledger.c \
@@ -30,7 +34,9 @@ libtesting_a_SOURCES = \
   %D%/nasty_policy.h \
   %D%/random_scenario.c \
   %D%/random_scenario.h \
-  %D%/report_fixture.h
+  %D%/report_fixture.h \
+  %D%/script_policy.c \
+  %D%/script_policy.h
 
 LDADD = libtesting.a liblull.a $(CHECK_LIBS) $(library_libs)
 AM_CPPFLAGS += $(CHECK_CFLAGS)
@@ -45,6 +51,9 @@ scripts = \
 if HAVE_CHECK
 check_PROGRAMS += $(suites)
 TESTS += $(suites)
+else
+check-local:
+	@echo "The test suites need Check: install it (Debian: check) and configure again" >&2; exit 1
 endif
 TESTS += $(scripts)
 TEST_EXTENSIONS = .sh

@@ -259,7 +259,8 @@ struct lull_host {
   int (*chunk)(void *, struct lull_plan *, lull_id, uint32_t tokens);
   /* Returns 0 or an enum lull_refusal. how: enum lull_preempt. */
   int (*preempt)(void *, struct lull_plan *, lull_id, int how);
-  /* HELD: joins the batch in this plan. SWAPPED: starts the copy in (then TRANSFERRED, HELD). */
+  /* HELD: joins the batch in this plan, takes row_tokens of the token budget and a slot. SWAPPED:
+   * starts the copy in (then TRANSFERRED, HELD). */
   int (*resume)(void *, struct lull_plan *, lull_id);
 
   /* Appended later; NULL or refused with LULL_NO_SUPPORT until a device builds them. */

@@ -21,10 +21,26 @@ void server_refresh(struct world *w, struct server *s)
   s->v.kv_free = (uint32_t)(server_free(s) - (k ? batch_growth(w, s, k) : 0));
 }
 
+/* A chunk's progress up to the last boundary, reported or not. */
+static void chunk_refresh(struct world *w, struct req *r)
+{
+  const struct server *s = req_server(w, r);
+  const struct lull_chunk *c = &s->chunk[r->chunk];
+  uint64_t k;
+  lull_time t;
+  w->ops->progress(w->dev, s->lane, &k, &t);
+  r->v.prefill_done = r->v.kv0 = c->start + (uint32_t)k * c->tokens;
+}
+
 static const struct lull_request *h_request(void *ctx, lull_id id)
 {
   struct world *w = ctx;
-  return req_known(w, id) ? &req_at(w, id)->v : NULL;
+  struct req *r = req_known(w, id) ? req_at(w, id) : NULL;
+  if (!r)
+    return NULL;
+  if (r->chunk >= 0 && req_server(w, r)->busy)
+    chunk_refresh(w, r);
+  return &r->v;
 }
 
 static struct server *server_at(struct world *w, lull_server_id id)

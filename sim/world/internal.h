@@ -201,8 +201,8 @@ int note_idle_event(struct world *w);  /* counts one; -1: too many */
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
 
 /* plan.c */
-struct server *plan_wanted(struct world *w);
-int plan_server(struct world *w, struct server *s);
+struct server *plan_wanted(struct world *w, uint32_t *why);
+int plan_server(struct world *w, struct server *s, uint32_t why);
 int plan_submit(struct world *w, struct server *s);
 int plan_submit_copy(struct world *w, struct server *s);
 void plan_force(struct world *w, struct server *s);

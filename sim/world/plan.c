@@ -22,11 +22,11 @@ static uint32_t reasons(const struct world *w, const struct server *s)
   return why;
 }
 
-struct server *plan_wanted(struct world *w)
+struct server *plan_wanted(struct world *w, uint32_t *why)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     struct server *s = &w->srv[i];
-    if (!s->busy && reasons(w, s))
+    if (!s->busy && (*why = reasons(w, s)))
       return s;
   }
   return NULL;
@@ -115,9 +115,9 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
 }
 
 /* F14: an empty plan that wanted steps is asked once more. */
-int plan_server(struct world *w, struct server *s)
+int plan_server(struct world *w, struct server *s, uint32_t why)
 {
-  if (plan_once(w, s, reasons(w, s)))
+  if (plan_once(w, s, why))
     return -1;
   const struct lull_plan *p = &s->plan;
   if (!s->rows && !s->batch.chunks && (p->wake & LULL_WAKE_STEPS) && p->wake_steps)

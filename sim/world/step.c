@@ -128,7 +128,7 @@ static void advance_chunks(struct world *w, struct server *s, lull_time start)
     if (rec->first_chunk == LULL_NEVER)
       rec->first_chunk = start;
     c->start += c->tokens;
-    r->v.prefill_done += c->tokens;
+    r->v.prefill_done = c->start; /* a view may have run ahead of the reports */
     r->v.kv0 = r->v.prefill_done;
   }
 }

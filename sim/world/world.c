@@ -231,11 +231,12 @@ static int stalled(struct world *w)
 static int instant(struct world *w)
 {
   struct server *s;
+  uint32_t why;
   w->plans_instant = 0;
   if (deliver(w))
     return -1;
-  while ((s = plan_wanted(w))) {
-    if (plan_server(w, s) || deliver(w))
+  while ((s = plan_wanted(w, &why))) {
+    if (plan_server(w, s, why) || deliver(w))
       return -1;
   }
   if (is_over(w))

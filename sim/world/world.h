@@ -21,6 +21,12 @@
  * is delivered when that change or callback is over; all completions of a moment are taken in, by
  * lane, before the first event tells of them. More than 64 plans of an instant beyond one a server are an error.
  *
+ * PLAN. Before its first plan a server asks for no wake. An empty plan that wanted steps is asked
+ * once more with why = EMPTY alone. Builder calls: chunk of 0 tokens, or a second chunk of a request
+ * in one plan, is NO_STATE; resume of a HELD request needs row_tokens of the budget, a slot and its
+ * next step's blocks. Log lines of ROUTE, TEXT and TIMER, and of builder calls that name an unknown
+ * request or another server's, have server -1; refused calls are logged with their refusal.
+ *
  * ARRIVAL. The request gets the next id. If on no eligible server blocks_for(prompt + output - 1
  * + row_tokens - 1) fits the pool (the watermark is waived on an empty pool, F11) and prompt +
  * output the model's limit, it FAILS at once (event FAILED, no ARRIVED). Else it is WAITING, the event ARRIVED is sent, and
