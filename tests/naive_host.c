@@ -5,9 +5,16 @@
  */
 #include "tests/naive_inner.h"
 
+/* A request that a policy may name: its end was not told yet. */
+static struct naive_request *known(struct naive_world *w, lull_id id)
+{
+  struct naive_request *r = naive_find(w, id);
+  return r && !r->told ? r : NULL;
+}
+
 static const struct lull_request *host_request(void *ctx, lull_id id)
 {
-  struct naive_request *r = naive_find(ctx, id);
+  struct naive_request *r = known(ctx, id);
   return r ? &r->v : NULL;
 }
 
@@ -69,7 +76,7 @@ static void host_cancel_timer(void *ctx, uint64_t tag)
 static int host_reject(void *ctx, lull_id id, int why)
 {
   struct naive_world *w = ctx;
-  struct naive_request *r = naive_find(w, id);
+  struct naive_request *r = known(w, id);
   int legal = r && r->v.state == LULL_WAITING;
   naive_log(w, r ? r->v.server : -1, WORLD_LOG_REJECT, id, legal ? why : LULL_NO_STATE, NULL);
   if (!legal)
@@ -81,7 +88,7 @@ static int host_reject(void *ctx, lull_id id, int why)
 
 static int check_route(struct naive_world *w, lull_id id, lull_server_id server)
 {
-  struct naive_request *r = naive_find(w, id);
+  struct naive_request *r = known(w, id);
   if (!r || w->arriving != id || r->v.state != LULL_WAITING || r->v.server >= 0)
     return LULL_NO_STATE;
   if (!host_server(w, server) || !naive_can_hold(&w->server[server], r))
@@ -132,7 +139,7 @@ static void host_abort_step(void *ctx, lull_server_id server)
 
 static void host_set_word(void *ctx, lull_id id, uint64_t word)
 {
-  struct naive_request *r = naive_find(ctx, id);
+  struct naive_request *r = known(ctx, id);
   if (r)
     r->v.word = word;
 }
@@ -170,7 +177,7 @@ static int check_call(struct naive_world *w, struct lull_plan *p, struct naive_r
 /* The server that a builder call's line names: none where the call has no business here. */
 static int line_server(struct naive_world *w, struct lull_plan *p, lull_id id)
 {
-  return check_call(w, p, naive_find(w, id)) ? -1 : p->server;
+  return check_call(w, p, known(w, id)) ? -1 : p->server;
 }
 
 static int admit(struct naive_world *w, struct lull_plan *p, struct naive_request *r)
@@ -197,7 +204,7 @@ static int has_chunk(const struct naive_server *s, lull_id id)
 
 static int build_chunk(struct naive_world *w, struct lull_plan *p, lull_id id, uint32_t tokens)
 {
-  struct naive_request *r = naive_find(w, id);
+  struct naive_request *r = known(w, id);
   int rc = check_call(w, p, r);
   if (rc)
     return rc;
@@ -281,7 +288,7 @@ void naive_preempt(struct naive_world *w, struct naive_server *s, struct naive_r
 
 static int build_preempt(struct naive_world *w, struct lull_plan *p, lull_id id, int how)
 {
-  struct naive_request *r = naive_find(w, id);
+  struct naive_request *r = known(w, id);
   int rc = check_call(w, p, r);
   if (rc)
     return rc;
@@ -338,7 +345,7 @@ static int swap_in(struct naive_world *w, struct lull_plan *p, struct naive_requ
 
 static int build_resume(struct naive_world *w, struct lull_plan *p, lull_id id)
 {
-  struct naive_request *r = naive_find(w, id);
+  struct naive_request *r = known(w, id);
   int rc = check_call(w, p, r);
   if (rc)
     return rc;

@@ -21,6 +21,7 @@ struct naive_request {
   lull_time last_emit;  /* of a token */
   int64_t pending;      /* earned since its KV was last lost, 1/12 ps */
   int ended;
+  int told; /* its end was delivered: it is unknown from then on */
 };
 
 struct naive_chunk {

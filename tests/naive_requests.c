@@ -52,6 +52,8 @@ static void send(struct naive_world *w, int kind, int server, lull_id id, uint64
   naive_log(w, server, WORLD_LOG_EVENT, kind, id >= 0 ? id : (int64_t)tag, NULL);
   if (w->cfg->policy->event)
     w->cfg->policy->event(w->state, &w->host, &ev);
+  if (kind == LULL_EV_FINISHED || kind == LULL_EV_FAILED)
+    naive_find(w, id)->told = 1;
 }
 
 /* Notes an event that is sent by the next naive_flush. */

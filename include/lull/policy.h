@@ -42,8 +42,9 @@ enum { LULL_POLICY_ABI = 1 };
 /* ------------------------------------------------------------------------------------ views --- */
 
 /*
- * One request. Host-owned, read-only; valid from its arrival to the end of the run. A view shows
- * the last step boundary <= now of its server (F9); within plan() it is live.
+ * One request. Host-owned, read-only; valid from its arrival until the event of its end (FINISHED,
+ * FAILED) has been delivered. A view shows the last step boundary <= now of its server (F9); within
+ * plan() it is live.
  */
 struct lull_request {
   uint32_t size;
@@ -230,7 +231,7 @@ struct lull_host {
   uint32_t classes, servers; /* how many there are */
   uint32_t interactive_mask; /* bit c: class c is live (has an SLO), else latency-tolerant */
 
-  /* Views; NULL for an unknown id. server() brings the view to the last boundary, O(classes). */
+  /* Views; NULL for an id that is unknown or whose end was told. server() brings the view to the last boundary, O(classes). */
   const struct lull_request *(*request)(void *, lull_id);
   const struct lull_server *(*server)(void *, lull_server_id);
   /* First and last id of a list, -1 if empty. list: enum lull_state. */

@@ -58,19 +58,17 @@ static int useful_account(const struct world_class *c)
   return c->interactive ? WORLD_LIVE_USEFUL : WORLD_BATCH_USEFUL;
 }
 
-/* Shares of requests, by their fate. */
-static void charge_requests(struct world *w)
+/* Useful or late is known at the end; what was lost on the way is wasted. */
+void account_request(struct world *w, const struct req *r)
 {
-  for (uint64_t i = 0; i < w->out->records; i++) {
-    const struct world_record *r = &w->out->record[i];
-    const struct world_class *c = &w->cfg->cls[r->cls];
-    if (r->server < 0)
-      continue;
-    const struct server *s = &w->srv[r->server];
-    w->out->cls[r->cls].share += (base_int128)r->share + r->wasted;
-    charge(w, s, c->interactive && !r->met ? WORLD_LIVE_LATE : useful_account(c), r->share);
-    charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, r->wasted);
-  }
+  const struct world_record *rec = &r->rec;
+  const struct world_class *c = &w->cfg->cls[rec->cls];
+  if (rec->server < 0)
+    return;
+  const struct server *s = &w->srv[rec->server];
+  w->out->cls[rec->cls].share += (base_int128)rec->share + rec->wasted;
+  charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : useful_account(c), rec->share);
+  charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
 }
 
 /* What steps left over, floored by class; the parts of a unit add up to whole units, which the
@@ -116,7 +114,6 @@ static int check_kv(struct world *w)
 int account_close(struct world *w)
 {
   struct world_result *out = w->out;
-  charge_requests(w);
   charge_residues(w);
   out->paid = (base_int128)out->end * w->cfg->ngpus * WORLD_CREDIT;
   base_int128 sum = 0;

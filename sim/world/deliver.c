@@ -29,6 +29,8 @@ static void send_event(struct world *w, const struct lull_event *ev)
            ev->request >= 0 ? ev->request : (int64_t)ev->tag, NULL);
   if (w->cfg->policy->event)
     w->cfg->policy->event(w->state, &w->host, ev);
+  if (ev->kind == LULL_EV_FINISHED || ev->kind == LULL_EV_FAILED)
+    req_told(w, ev->request);
 }
 
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at)
@@ -244,21 +246,22 @@ static int arrive(struct world *w, const struct world_arrival *a, int server)
   struct req *r = req_new(w, a);
   if (!r)
     return -1;
+  lull_id id = r->v.id;
   note_progress(w);
   int route = server >= 0 ? (eligible(w, server, r) ? server : -1) : default_route(w, r);
   if (route < 0) {
     req_end(w, r, WORLD_FATE_FAILED);
-    emit(w, LULL_EV_FAILED, -1, r->v.id, a->time, 0);
+    emit(w, LULL_EV_FAILED, -1, id, a->time, 0);
     return w->failed ? -1 : 0;
   }
   if (server >= 0)
     req_route(w, r, server);
-  w->arriving = server >= 0 ? -1 : r->v.id;
+  w->arriving = server >= 0 ? -1 : id;
   w->routed = -1;
-  emit(w, LULL_EV_ARRIVED, r->v.server, r->v.id, a->time, 0);
+  emit(w, LULL_EV_ARRIVED, r->v.server, id, a->time, 0);
   w->arriving = -1;
-  if (r->v.state != LULL_WAITING)
-    return w->failed ? -1 : 0; /* rejected in its own event */
+  if (w->failed || !req_known(w, id)) /* rejected in its own event */
+    return w->failed ? -1 : 0;
   if (server < 0)
     req_route(w, r, w->routed >= 0 ? w->routed : default_route(w, r));
   struct server *s = req_server(w, r);

@@ -274,7 +274,7 @@ static void drop_chunk(struct world *w, struct server *s, struct req *r)
 /* KV is lost: what was earned since is wasted, and the tokens are computed again. */
 static void lose_kv(struct world *w, struct server *s, struct req *r)
 {
-  struct world_record *rec = req_record(w, r);
+  struct world_record *rec = &r->rec;
   rec->discarded += r->v.kv0;
   w->out->cls[r->v.cls].discarded += r->v.kv0;
   rec->wasted += r->pending;

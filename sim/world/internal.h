@@ -30,6 +30,8 @@ struct req {
   lull_time last_emit;   /* valid while fresh or not DECODE */
   base_int128 at_join[3];/* prefix sums of its server at join */
   int64_t pending;       /* ledger share since its KV was last lost */
+  uint8_t told;          /* its end was delivered: nobody may see it any more */
+  struct world_record rec;
 };
 
 /* A request's own list of copies waiting for the lane. */
@@ -96,7 +98,13 @@ struct own_event {
   lull_time at;
 };
 
+/* Requests live in pages by id, whose addresses never change; a page all of whose requests have ended
+ * and were told of goes back, so that memory follows what lives, not what has lived. */
 enum { REQ_CHUNK_BITS = 12, REQ_CHUNK = 1 << REQ_CHUNK_BITS };
+struct req_page {
+  uint32_t told;
+  struct req r[REQ_CHUNK];
+};
 
 struct world {
   const struct world_config *cfg;
@@ -108,7 +116,8 @@ struct world {
 
   lull_time now;
   struct server *srv;
-  struct req **page;       /* requests by id, in pages whose addresses never change */
+  struct req_page **page;  /* [npages] by id; NULL: all of it has ended */
+  struct req_page *spare;
   uint32_t npages, cap_pages;
   uint64_t nreq, cap_records;
   uint64_t unfinished, entered;
@@ -148,11 +157,12 @@ int world_broken(struct world *w, const char *fmt, ...) __attribute__((format(pr
 /* request.c */
 static inline struct req *req_at(const struct world *w, lull_id id)
 {
-  return &w->page[id >> REQ_CHUNK_BITS][id & (REQ_CHUNK - 1)];
+  return &w->page[id >> REQ_CHUNK_BITS]->r[id & (REQ_CHUNK - 1)];
 }
 static inline int req_known(const struct world *w, lull_id id)
 {
-  return id >= 0 && (uint64_t)id < w->nreq;
+  return id >= 0 && (uint64_t)id < w->nreq && w->page[id >> REQ_CHUNK_BITS] &&
+         !req_at(w, id)->told;
 }
 static inline struct server *req_server(const struct world *w, const struct req *r)
 {
@@ -162,7 +172,8 @@ struct req *req_new(struct world *w, const struct world_arrival *a);
 void req_enter(struct world *w, struct req *r, int state); /* from its present list, if any */
 void req_route(struct world *w, struct req *r, int server);
 void req_end(struct world *w, struct req *r, int fate);    /* absorbing; out of all lists */
-struct world_record *req_record(const struct world *w, const struct req *r);
+void req_told(struct world *w, lull_id id); /* its end was delivered; r may be gone after this */
+void req_free_pages(struct world *w);
 
 /* batch.c */
 int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps);
@@ -215,6 +226,7 @@ int take_out(struct world *w, struct server *s, struct req *r, int how); /* pree
 
 /* account.c */
 void account_time(struct world *w, lull_time from, lull_time to); /* idle lanes */
+void account_request(struct world *w, const struct req *r); /* its shares, at its end */
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
 int account_check(struct world *w);  /* invariants at the end of an instant, O(servers) */
 

@@ -9,17 +9,38 @@ static int grow_page(struct world *w)
 {
   if (w->npages == w->cap_pages) {
     uint32_t cap = w->cap_pages ? 2 * w->cap_pages : 16;
-    struct req **p = realloc(w->page, cap * sizeof *p);
+    struct req_page **p = realloc(w->page, cap * sizeof *p);
     if (!p)
       return base_fail_memory(w->err);
     w->page = p;
     w->cap_pages = cap;
   }
-  w->page[w->npages] = calloc(REQ_CHUNK, sizeof(struct req));
-  if (!w->page[w->npages])
+  struct req_page *page = w->spare ? w->spare : malloc(sizeof *page);
+  if (!page)
     return base_fail_memory(w->err);
-  w->npages++;
+  w->spare = NULL;
+  page->told = 0;
+  w->page[w->npages++] = page;
   return 0;
+}
+
+void req_told(struct world *w, lull_id id)
+{
+  struct req_page **page = &w->page[id >> REQ_CHUNK_BITS];
+  req_at(w, id)->told = 1;
+  if (++(*page)->told < REQ_CHUNK)
+    return;
+  free(w->spare);
+  w->spare = *page;
+  *page = NULL;
+}
+
+void req_free_pages(struct world *w)
+{
+  for (uint32_t i = 0; i < w->npages; i++)
+    free(w->page[i]);
+  free(w->page);
+  free(w->spare);
 }
 
 static int grow_records(struct world *w)
@@ -40,10 +61,12 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
     return NULL;
   }
   if (((w->nreq & (REQ_CHUNK - 1)) == 0 && grow_page(w)) ||
-      (w->nreq == w->cap_records && grow_records(w)))
+      (!w->cfg->drop_records && w->nreq == w->cap_records && grow_records(w)))
     return NULL;
   lull_id id = (lull_id)w->nreq++;
   struct req *r = req_at(w, id);
+  *r = (struct req){
+      .output = a->output, .accept_q16 = a->accept_q16, .phase_q16 = a->phase_q16, .chunk = -1};
   r->v = (struct lull_request){.size = sizeof r->v,
                                .id = id,
                                .next = -1,
@@ -55,27 +78,20 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
                                .max_tokens = a->output,
                                .prefill_target = a->prompt,
                                .arrival = a->time};
-  r->output = a->output;
-  r->accept_q16 = a->accept_q16;
-  r->phase_q16 = a->phase_q16;
-  r->chunk = -1;
+  r->rec = (struct world_record){.arrival = a->time,
+                                 .first_chunk = LULL_NEVER,
+                                 .first_token = LULL_NEVER,
+                                 .last_token = LULL_NEVER,
+                                 .prompt = a->prompt,
+                                 .output = a->output,
+                                 .server = -1,
+                                 .cls = a->cls};
   w->out->records = w->nreq;
-  w->out->record[id] = (struct world_record){.arrival = a->time,
-                                             .first_chunk = LULL_NEVER,
-                                             .first_token = LULL_NEVER,
-                                             .last_token = LULL_NEVER,
-                                             .prompt = a->prompt,
-                                             .output = a->output,
-                                             .server = -1,
-                                             .cls = a->cls};
+  if (!w->cfg->drop_records)
+    w->out->record[id] = r->rec;
   w->out->cls[a->cls].offered++;
   w->unfinished++;
   return r;
-}
-
-struct world_record *req_record(const struct world *w, const struct req *r)
-{
-  return &w->out->record[r->v.id];
 }
 
 static void unlink_req(struct world *w, struct server *s, struct req *r)
@@ -150,14 +166,14 @@ void req_route(struct world *w, struct req *r, int server)
     r->phase_q16 = 0;
   r->v.entered = ++w->entered;
   s->unfinished++;
-  req_record(w, r)->server = (int16_t)server;
+  r->rec.server = (int16_t)server;
   link_req(w, s, r, waiting_place(w, s, r));
 }
 
 /* Its share since the KV was last lost becomes useful or late when it is done, else wasted. */
 static void settle(struct world *w, struct req *r, int fate)
 {
-  struct world_record *rec = req_record(w, r);
+  struct world_record *rec = &r->rec;
   const struct world_class *c = &w->cfg->cls[r->v.cls];
   struct world_class_result *res = &w->out->cls[r->v.cls];
   if (fate != WORLD_DONE) {
@@ -197,7 +213,7 @@ static uint64_t *fate_counter(struct world_class_result *c, int fate)
 
 void req_end(struct world *w, struct req *r, int fate)
 {
-  struct world_record *rec = req_record(w, r);
+  struct world_record *rec = &r->rec;
   if (rec->fate != WORLD_PENDING) {
     world_broken(w, "request %d ends twice", r->v.id);
     return;
@@ -221,4 +237,9 @@ void req_end(struct world *w, struct req *r, int fate)
   w->unfinished--;
   w->ended++;
   note_progress(w);
+  account_request(w, r);
+  if (!w->cfg->drop_records)
+    w->out->record[r->v.id] = *rec;
+  if (w->cfg->ended)
+    w->cfg->ended(w->cfg->ended_ctx, r->v.id, rec);
 }

@@ -124,7 +124,7 @@ static void advance_chunks(struct world *w, struct server *s, lull_time start)
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
     struct lull_chunk *c = &s->chunk[i];
     struct req *r = req_at(w, c->request);
-    struct world_record *rec = req_record(w, r);
+    struct world_record *rec = &r->rec;
     if (rec->first_chunk == LULL_NEVER)
       rec->first_chunk = start;
     c->start += c->tokens;
@@ -203,7 +203,7 @@ static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
 static void finish_row(struct world *w, struct server *s, struct req *r, lull_time at)
 {
   batch_leave(w, s, r);
-  req_record(w, r)->last_token = at;
+  r->rec.last_token = at;
   req_end(w, r, WORLD_DONE);
   queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
 }
@@ -211,7 +211,7 @@ static void finish_row(struct world *w, struct server *s, struct req *r, lull_ti
 /* Its last prompt token was computed: one token is out, and it joins the batch or is done. */
 static void prompt_done(struct world *w, struct server *s, struct req *r, lull_time at)
 {
-  struct world_record *rec = req_record(w, r);
+  struct world_record *rec = &r->rec;
   if (rec->first_token == LULL_NEVER)
     rec->first_token = at;
   else

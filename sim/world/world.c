@@ -149,9 +149,7 @@ static void world_free(struct world *w)
     free(s->residue);
     free(s->copyq);
   }
-  for (uint32_t i = 0; i < w->npages; i++)
-    free(w->page[i]);
-  free(w->page);
+  req_free_pages(w);
   free(w->srv);
   free(w->wake_at);
   free(w->timer);
@@ -264,6 +262,23 @@ static int pass_time(struct world *w)
   return deliver_completions(w, n);
 }
 
+/* All that lives ends unfinished, in the order of ids. */
+static void end_unfinished(struct world *w)
+{
+  for (uint64_t id = 0; id < w->nreq; id++) {
+    if (!w->page[id >> REQ_CHUNK_BITS]) {
+      id |= REQ_CHUNK - 1;
+      continue;
+    }
+    struct req *r = req_at(w, (lull_id)id);
+    if (r->rec.fate != WORLD_PENDING)
+      continue;
+    if (r->v.state == LULL_DECODE)
+      batch_leave(w, req_server(w, r), r);
+    req_end(w, r, WORLD_UNFINISHED);
+  }
+}
+
 /* The run has ended at w->now: lanes are stopped at their next boundary, and what they did after
  * the end is cut off. */
 static int close_run(struct world *w)
@@ -281,14 +296,7 @@ static int close_run(struct world *w)
         return -1;
     }
   }
-  for (uint64_t id = 0; id < w->nreq; id++) {
-    struct req *r = req_at(w, (lull_id)id);
-    if (w->out->record[id].fate != WORLD_PENDING)
-      continue;
-    if (r->v.state == LULL_DECODE)
-      batch_leave(w, req_server(w, r), r);
-    req_end(w, r, WORLD_UNFINISHED);
-  }
+  end_unfinished(w);
   return account_close(w);
 }
 

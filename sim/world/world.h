@@ -171,6 +171,8 @@ struct world_log_line {
   const char *text;
 };
 
+struct world_record;
+
 struct world_config {
   uint32_t nclasses, nservers, nbacklogs, ngpus;
   const struct world_class *cls;
@@ -184,6 +186,9 @@ struct world_config {
   uint64_t max_repeat;                  /* 1: no fast-forward; 0: no bound of its own */
   uint32_t max_preempts;                /* of one request (watchdog), 0: 100,000 */
   const volatile int *stop;             /* may be NULL; set by a signal handler */
+  int drop_records;                     /* keep no records: memory does not grow with the run */
+  void (*ended)(void *, lull_id, const struct world_record *); /* each request at its end, NULL: none */
+  void *ended_ctx;
   void (*log)(void *, const struct world_log_line *); /* may be NULL */
   void *log_ctx;
   void (*progress)(void *, lull_time now, uint64_t ended); /* may be NULL; a few times a second of
@@ -219,7 +224,7 @@ struct world_class_result {
 };
 
 struct world_result {
-  struct world_record *record;    /* [records] by id, owned */
+  struct world_record *record;    /* [records] by id, owned; NULL with drop_records */
   uint64_t records;
   struct world_class_result cls[LULL_CLASSES];
   uint32_t nclasses;
