@@ -46,6 +46,7 @@ scripts = \
   %D%/arrows.sh \
   %D%/corpus.sh \
   %D%/commandline.sh \
+  %D%/readme.sh \
   %D%/samebytes.sh
 
 if HAVE_CHECK
@@ -107,6 +108,10 @@ fuzz:
 endif
 
 EXTRA_DIST += $(scripts) %D%/tap.sh %D%/installcheck.sh %D%/cli %D%/data %D%/policies %D%/fuzz/corpus
+
+CLEANFILES += $(EXTRA_PROGRAMS)
+clean-local:
+	rm -rf $(fuzz_targets:%=%D%/fuzz/new_%)
 
 # Once more with the sizes that take minutes.
 check-long:
