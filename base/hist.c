@@ -5,6 +5,7 @@
  */
 #include "base/hist.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,4 +170,96 @@ double base_hist_percentile(const struct base_hist *h, double p)
     i++;
   while (!h->bin[i]);
   return low + way * (midpoint(h, i) - low);
+}
+
+/* ---------------------------------------------------------------------------------- samples -- */
+
+static int reserve(struct base_sample *s, size_t n)
+{
+  if (n <= s->cap)
+    return 0;
+  size_t cap = s->cap ? 2 * s->cap : 64;
+  cap = cap < n ? n : cap;
+  int64_t *x = realloc(s->x, cap * sizeof *x);
+  if (!x)
+    return -1;
+  s->x = x;
+  s->cap = cap;
+  return 0;
+}
+
+/* From exact to binned. */
+static int spill(struct base_sample *s)
+{
+  if (!base_sample_is_exact(s))
+    return 0;
+  if (base_hist_init(&s->h))
+    return -1;
+  for (uint64_t i = 0; i < s->n; i++)
+    base_hist_add(&s->h, s->x[i], 1);
+  free(s->x);
+  s->x = NULL;
+  s->cap = 0;
+  return 0;
+}
+
+int base_sample_add(struct base_sample *s, int64_t value)
+{
+  if (s->n >= BASE_SAMPLE_EXACT) {
+    if (spill(s))
+      return -1;
+    base_hist_add(&s->h, value, 1);
+  } else {
+    if (reserve(s, s->n + 1))
+      return -1;
+    s->x[s->n] = value;
+  }
+  s->sorted = 0;
+  s->n++;
+  return 0;
+}
+
+int base_sample_merge(struct base_sample *into, const struct base_sample *from)
+{
+  uint64_t n = into->n + from->n;
+  if (n > BASE_SAMPLE_EXACT) {
+    if (spill(into))
+      return -1;
+    if (!base_sample_is_exact(from))
+      base_hist_merge(&into->h, &from->h);
+    for (uint64_t i = 0; base_sample_is_exact(from) && i < from->n; i++)
+      base_hist_add(&into->h, from->x[i], 1);
+  } else if (from->n) {
+    if (reserve(into, n))
+      return -1;
+    memcpy(into->x + into->n, from->x, from->n * sizeof *from->x);
+  }
+  into->n = n;
+  into->sorted = 0;
+  return 0;
+}
+
+void base_sample_sort(struct base_sample *s)
+{
+  if (base_sample_is_exact(s))
+    base_sort_int64(s->x, s->n);
+  s->sorted = 1;
+}
+
+double base_sample_percentile(const struct base_sample *s, double p)
+{
+  if (!s->n)
+    return NAN;
+  if (!base_sample_is_exact(s))
+    return base_hist_percentile(&s->h, p);
+  assert(s->sorted);
+  return base_percentile_sorted(s->x, s->n, p);
+}
+
+void base_sample_free(struct base_sample *s)
+{
+  free(s->x);
+  if (s->h.bin)
+    base_hist_free(&s->h);
+  *s = (struct base_sample){0};
 }

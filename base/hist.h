@@ -41,4 +41,27 @@ void base_hist_merge(struct base_hist *into, const struct base_hist *from);
 /* Percentile by type 7 over bin midpoints, clamped to [min, max]; NaN for n == 0. */
 double base_hist_percentile(const struct base_hist *h, double p);
 
+/*
+ * A sample that is kept exactly up to BASE_SAMPLE_EXACT values and binned beyond, so that it never
+ * grows past that. Zero it before use.
+ */
+enum { BASE_SAMPLE_EXACT = 1 << 20 };
+struct base_sample {
+  uint64_t n;
+  int64_t *x;         /* [n] while exact, owned */
+  size_t cap;
+  int sorted;
+  struct base_hist h; /* once n has passed BASE_SAMPLE_EXACT: all of it */
+};
+int base_sample_add(struct base_sample *s, int64_t value); /* -1: out of memory */
+int base_sample_merge(struct base_sample *into, const struct base_sample *from);
+static inline int base_sample_is_exact(const struct base_sample *s)
+{
+  return !s->h.bin;
+}
+void base_sample_sort(struct base_sample *s);
+/* Type 7, exact (of a sorted sample) or binned; NaN for n == 0. */
+double base_sample_percentile(const struct base_sample *s, double p);
+void base_sample_free(struct base_sample *s);
+
 #endif

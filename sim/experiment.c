@@ -46,6 +46,7 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   const struct experiment_options *o = w->options;
   struct experiment_run *run = &w->x->arm[arm].run[(size_t)candidate * w->x->nseeds + seed];
   struct world_result result = {0};
+  struct summary_collector collector = {0};
   struct bench bench;
   int rc = -1;
 
@@ -55,8 +56,12 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   bench.config.stop = o->stop;
   bench.config.progress = o->progress ? on_progress : NULL;
   bench.config.progress_ctx = w;
+  bench.config.drop_records = !o->on_run;
+  bench.config.ended = summary_collect;
+  bench.config.ended_ctx = &collector;
+  collector.cfg = &bench.config;
   if (world_run(&bench.config, bench.device, &simdev_ops, &result, e) ||
-      summary_of(&bench.config, &result, &run->sum, e))
+      summary_of(&collector, &result, &run->sum, e))
     goto done;
   snprintf(run->plan_digest, sizeof run->plan_digest, "%s", plan_digest(plan));
   bench_digest(&bench, run->log_digest);
@@ -68,6 +73,7 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   w->x->partial |= result.partial;
   rc = 0;
 done:
+  summary_collector_free(&collector);
   world_result_free(&result);
   bench_close(&bench);
   return rc;

@@ -534,6 +534,37 @@ static TCase *rng_case(void)
   return t;
 }
 
+/* Exact up to its limit, binned beyond, the same however it came together. */
+START_TEST(hist_samples)
+{
+  struct base_sample a = {0}, b = {0}, whole = {0};
+  for (int64_t i = 0; i < BASE_SAMPLE_EXACT; i++) {
+    int64_t v = 1000000 + i * 7919 % BASE_SAMPLE_EXACT;
+    ck_assert_int_eq(base_sample_add(i % 3 ? &a : &b, v), 0);
+    ck_assert_int_eq(base_sample_add(&whole, v), 0);
+  }
+  ck_assert_int_eq(base_sample_merge(&a, &b), 0);
+  ck_assert(base_sample_is_exact(&a) && a.n == BASE_SAMPLE_EXACT);
+  base_sample_sort(&a);
+  base_sample_sort(&whole);
+  ck_assert_double_eq(base_sample_percentile(&a, 0), 1000000);
+  ck_assert_double_eq(base_sample_percentile(&a, 0.5), 1000000 + (BASE_SAMPLE_EXACT - 1) / 2.0);
+  ck_assert_double_eq(base_sample_percentile(&a, 0.99), base_sample_percentile(&whole, 0.99));
+  double exact = base_sample_percentile(&a, 0.95);
+  ck_assert_int_eq(base_sample_add(&whole, 1000000), 0); /* one too many */
+  ck_assert(!base_sample_is_exact(&whole) && !whole.x && whole.n == BASE_SAMPLE_EXACT + 1);
+  ck_assert_int_eq(base_sample_merge(&a, &b), 0);
+  ck_assert_int_eq(base_sample_merge(&b, &whole), 0);
+  ck_assert(!base_sample_is_exact(&a) && !base_sample_is_exact(&b));
+  ck_assert_uint_eq(b.h.n, b.n);
+  ck_assert_double_eq_tol(base_sample_percentile(&whole, 0.95), exact, exact * 0x1p-10);
+  base_sample_free(&a);
+  base_sample_free(&b);
+  base_sample_free(&whole);
+  ck_assert(isnan(base_sample_percentile(&a, 0.5)));
+}
+END_TEST
+
 static TCase *hist_case(void)
 {
   TCase *t = tcase_create("hist");
@@ -541,6 +572,7 @@ static TCase *hist_case(void)
   tcase_add_test(t, hist_series);
   tcase_add_test(t, hist_series_edges);
   tcase_add_test(t, hist_percentiles);
+  tcase_add_test(t, hist_samples);
   return t;
 }
 

@@ -70,10 +70,10 @@ static double quotient(double a, double b)
   return b > 0 ? a / b : NAN;
 }
 
-/* Percentile of a sorted sample of ps, in seconds. */
-static double sample(const int64_t *x, size_t n, double p)
+/* Percentile of a sample of ps, in seconds. */
+static double sample(const struct base_sample *x, double p)
 {
-  return n ? base_percentile_sorted(x, n, p) / 1e12 : NAN;
+  return base_sample_percentile(x, p) / 1e12;
 }
 
 /* Percentile of the token gaps, in seconds. */
@@ -96,19 +96,19 @@ double summary_value(const struct summary *s, int metric)
   case METRIC_ERRORS:
     return s->runs ? (double)s->errors : NAN;
   case METRIC_TTFT_P50:
-    return sample(s->ttft, s->nttft, 0.5);
+    return sample(&s->ttft, 0.5);
   case METRIC_TTFT_P95:
-    return sample(s->ttft, s->nttft, 0.95);
+    return sample(&s->ttft, 0.95);
   case METRIC_TTFT_P99:
-    return sample(s->ttft, s->nttft, 0.99);
+    return sample(&s->ttft, 0.99);
   case METRIC_TPOT_P50:
-    return sample(s->tpot, s->ntpot, 0.5);
+    return sample(&s->tpot, 0.5);
   case METRIC_TPOT_P95:
-    return sample(s->tpot, s->ntpot, 0.95);
+    return sample(&s->tpot, 0.95);
   case METRIC_E2E_P50:
-    return sample(s->e2e, s->ne2e, 0.5);
+    return sample(&s->e2e, 0.5);
   case METRIC_E2E_P95:
-    return sample(s->e2e, s->ne2e, 0.95);
+    return sample(&s->e2e, 0.95);
   case METRIC_ITL_P50:
     return gaps(s, 0.5);
   case METRIC_ITL_P95:

@@ -50,38 +50,42 @@ static void add_class(struct summary *s, const struct world_class *c,
 }
 
 /* Samples of one finished live request, ps; a TPOT is floored to whole ps. */
-static void add_sample(struct summary *s, const struct world_class *c, const struct world_record *r)
+void summary_collect(void *collector, lull_id id, const struct world_record *r)
 {
-  s->live_met_half += (uint64_t)meets(r, c, 1, 2);
-  s->live_met_double += (uint64_t)meets(r, c, 2, 1);
-  s->ttft[s->nttft++] = r->first_token - r->arrival;
-  s->e2e[s->ne2e++] = r->last_token - r->arrival;
+  struct summary_collector *c = collector;
+  const struct world_class *cls = &c->cfg->cls[r->cls];
+
+  (void)id;
+  if (!cls->interactive || r->fate != WORLD_DONE)
+    return;
+  c->met_half += (uint64_t)meets(r, cls, 1, 2);
+  c->met_double += (uint64_t)meets(r, cls, 2, 1);
+  c->no_memory |= base_sample_add(&c->ttft, r->first_token - r->arrival) < 0;
+  c->no_memory |= base_sample_add(&c->e2e, r->last_token - r->arrival) < 0;
   if (r->output > 1)
-    s->tpot[s->ntpot++] = (r->last_token - r->first_token) / (r->output - 1);
+    c->no_memory |= base_sample_add(&c->tpot, (r->last_token - r->first_token) / (r->output - 1)) <
+                    0;
 }
 
-/* Latency samples of finished live requests, sorted. */
-static int add_samples(struct summary *s, const struct world_config *cfg,
-                       const struct world_result *r)
+void summary_collector_free(struct summary_collector *c)
 {
-  size_t n = 0;
+  base_sample_free(&c->ttft);
+  base_sample_free(&c->tpot);
+  base_sample_free(&c->e2e);
+}
 
-  for (uint64_t i = 0; i < r->records; i++)
-    n += cfg->cls[r->record[i].cls].interactive && r->record[i].fate == WORLD_DONE;
-  if (!n)
-    return 0;
-  s->ttft = malloc(n * sizeof *s->ttft);
-  s->tpot = malloc(n * sizeof *s->tpot);
-  s->e2e = malloc(n * sizeof *s->e2e);
-  if (!s->ttft || !s->tpot || !s->e2e)
-    return -1;
-  for (uint64_t i = 0; i < r->records; i++)
-    if (cfg->cls[r->record[i].cls].interactive && r->record[i].fate == WORLD_DONE)
-      add_sample(s, &cfg->cls[r->record[i].cls], &r->record[i]);
-  base_sort_int64(s->ttft, s->nttft);
-  base_sort_int64(s->tpot, s->ntpot);
-  base_sort_int64(s->e2e, s->ne2e);
-  return 0;
+/* Moves the collected samples into a summary. */
+static void take_samples(struct summary *s, struct summary_collector *c)
+{
+  s->ttft = c->ttft;
+  s->tpot = c->tpot;
+  s->e2e = c->e2e;
+  s->live_met_half = c->met_half;
+  s->live_met_double = c->met_double;
+  c->ttft = c->tpot = c->e2e = (struct base_sample){0};
+  base_sample_sort(&s->ttft);
+  base_sample_sort(&s->tpot);
+  base_sample_sort(&s->e2e);
 }
 
 /* Merges token gaps; a histogram comes into being with its first gap. */
@@ -119,46 +123,38 @@ static void add_times(struct summary *s, const struct world_config *cfg,
   s->ledger_busy = busy_share(s);
 }
 
-int summary_of(const struct world_config *cfg, const struct world_result *r, struct summary *out,
+int summary_of(struct summary_collector *c, const struct world_result *r, struct summary *out,
                struct base_error *e)
 {
+  const struct world_config *cfg = c->cfg;
   struct summary s = {.runs = 1,
                       .ngpus = cfg->ngpus,
                       .steps = r->steps,
                       .forced = r->forced,
                       .partial = r->partial};
 
+  take_samples(&s, c);
   add_times(&s, cfg, r);
-  for (uint32_t c = 0; c < cfg->nclasses; c++) {
-    add_class(&s, &cfg->cls[c], &r->cls[c]);
-    if (cfg->cls[c].interactive && add_gaps(&s.itl, &r->cls[c].itl))
-      goto no_memory;
+  for (uint32_t i = 0; i < cfg->nclasses && !c->no_memory; i++) {
+    add_class(&s, &cfg->cls[i], &r->cls[i]);
+    if (cfg->cls[i].interactive)
+      c->no_memory |= add_gaps(&s.itl, &r->cls[i].itl) < 0;
   }
   s.errors = s.failed + s.rejected + s.expired;
-  if (add_samples(&s, cfg, r))
-    goto no_memory;
+  if (c->no_memory) {
+    summary_free(&s);
+    return base_fail_memory(e);
+  }
   *out = s;
   return 0;
-
-no_memory:
-  summary_free(&s);
-  return base_fail_memory(e);
 }
 
-/* Appends a sorted sample to another and sorts the whole. */
-static int join(int64_t **into, size_t *n, const int64_t *more, size_t nmore)
+/* Adds a sample to another and sorts the whole. */
+static int join(struct base_sample *into, const struct base_sample *more)
 {
-  int64_t *grown;
-
-  if (!nmore)
-    return 0;
-  grown = realloc(*into, (*n + nmore) * sizeof *grown);
-  if (!grown)
+  if (base_sample_merge(into, more))
     return -1;
-  memcpy(grown + *n, more, nmore * sizeof *grown);
-  *into = grown;
-  *n += nmore;
-  base_sort_int64(grown, *n);
+  base_sample_sort(into);
   return 0;
 }
 
@@ -211,9 +207,8 @@ int summary_pool(struct summary *into, const struct summary *more, struct base_e
 {
   if (!more->runs)
     return 0;
-  if (join(&into->ttft, &into->nttft, more->ttft, more->nttft) ||
-      join(&into->tpot, &into->ntpot, more->tpot, more->ntpot) ||
-      join(&into->e2e, &into->ne2e, more->e2e, more->ne2e) || add_gaps(&into->itl, &more->itl))
+  if (join(&into->ttft, &more->ttft) || join(&into->tpot, &more->tpot) ||
+      join(&into->e2e, &more->e2e) || add_gaps(&into->itl, &more->itl))
     return base_fail_memory(e);
   pool_times(into, more);
   pool_counts(into, more);
@@ -222,9 +217,9 @@ int summary_pool(struct summary *into, const struct summary *more, struct base_e
 
 void summary_free(struct summary *s)
 {
-  free(s->ttft);
-  free(s->tpot);
-  free(s->e2e);
+  base_sample_free(&s->ttft);
+  base_sample_free(&s->tpot);
+  base_sample_free(&s->e2e);
   if (s->itl.bin)
     base_hist_free(&s->itl);
   *s = (struct summary){0};

@@ -20,14 +20,23 @@ struct summary {
   uint64_t output_tokens, preempts, discarded_tokens, steps, forced;
   double account[WORLD_ACCOUNTS];      /* GPU-seconds */
   double device_busy, ledger_busy;     /* shares of paid time */
-  int64_t *ttft, *tpot, *e2e;          /* live, sorted samples, owned */
-  size_t nttft, ntpot, ne2e;
+  struct base_sample ttft, tpot, e2e;  /* live, finished; sorted */
   struct base_hist itl;                /* live */
   int partial;
 };
 
-int summary_of(const struct world_config *cfg, const struct world_result *r, struct summary *out,
+/* Takes each request as it ends: {.cfg = cfg} and summary_collect as world_config.ended. */
+struct summary_collector {
+  const struct world_config *cfg;
+  struct base_sample ttft, tpot, e2e;
+  uint64_t met_half, met_double;
+  int no_memory;
+};
+void summary_collect(void *collector, lull_id id, const struct world_record *r);
+/* Takes over what was collected in the run of `r`; c is empty afterwards, also on failure. */
+int summary_of(struct summary_collector *c, const struct world_result *r, struct summary *out,
                struct base_error *e);
+void summary_collector_free(struct summary_collector *c);
 /* Adds `more` to `into` (zeroed at first). */
 int summary_pool(struct summary *into, const struct summary *more, struct base_error *e);
 void summary_free(struct summary *s);

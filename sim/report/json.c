@@ -44,8 +44,8 @@ static json_t *counts(struct json_doc *d, const struct summary *s)
               {"discarded_tokens", s->discarded_tokens},
               {"steps", s->steps},
               {"forced_preemptions", s->forced},
-              {"ttft_samples", s->nttft},
-              {"tpot_samples", s->ntpot},
+              {"ttft_samples", s->ttft.n},
+              {"tpot_samples", s->tpot.n},
               {"token_gap_samples", s->itl.n}};
   json_t *o = json_doc_object(d);
 

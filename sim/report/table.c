@@ -137,9 +137,10 @@ static void samples(const struct experiment *x, uint32_t from, uint32_t to, int 
     if (x->arm[a].skipped)
       continue;
     if (has_reference(x->scenario, a))
-      text_add(&line, "%*zu%*s", OURS, tpot ? p->ntpot : p->nttft, REFERENCE + DIFFERENCE, "");
+      text_add(&line, "%*zu%*s", OURS, (size_t)(tpot ? p->tpot.n : p->ttft.n),
+               REFERENCE + DIFFERENCE, "");
     else
-      text_add(&line, "%*zu", ALONE, tpot ? p->ntpot : p->nttft);
+      text_add(&line, "%*zu", ALONE, (size_t)(tpot ? p->tpot.n : p->ttft.n));
   }
   text_end(&line, out);
 }
@@ -187,7 +188,10 @@ static void remarks(const struct experiment *x, FILE *out)
       fprintf(out, "%s: sees the future, not deployable; an upper bound only.\n", s->arm[a].id);
     if (!p->finished)
       fprintf(out, "%s: no completed requests.\n", s->arm[a].id);
-    else if (has_live(s) && !p->nttft)
+    else if (!base_sample_is_exact(&p->ttft))
+      fprintf(out, "%s: percentiles of more than %d requests are binned, within 0.1%%.\n",
+              s->arm[a].id, BASE_SAMPLE_EXACT);
+    else if (has_live(s) && !p->ttft.n)
       fprintf(out, "%s: no completed live requests (%llu offered).\n", s->arm[a].id,
               (unsigned long long)p->live_offered);
     if ((int)a == s->baseline && !x->arm[a].qualified && !p->partial && p->runs)
