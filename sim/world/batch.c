@@ -96,11 +96,18 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
   return sum - s->decode_blocks;
 }
 
+/* Never less than the growth, in O(1): no row opens more blocks than its most tokens touch. */
+int64_t batch_growth_bound(const struct server *s, uint64_t steps)
+{
+  uint64_t tokens = steps * s->cfg->row_tokens;
+  return (int64_t)(s->rows * ((tokens + s->cfg->block_tokens - 1) >> s->block_shift));
+}
+
 /* The most steps, up to `steps`, whose growth stays within `blocks`. */
 uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
                         int64_t blocks)
 {
-  if (batch_growth(w, s, steps) <= blocks)
+  if (batch_growth_bound(s, steps) <= blocks || batch_growth(w, s, steps) <= blocks)
     return steps;
   uint64_t lo = 0, hi = steps;
   while (hi - lo > 1) {

@@ -177,6 +177,7 @@ void req_free_pages(struct world *w);
 
 /* batch.c */
 int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps);
+int64_t batch_growth_bound(const struct server *s, uint64_t steps);
 uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
                         int64_t blocks);
 int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
@@ -216,7 +217,6 @@ struct server *plan_wanted(struct world *w, uint32_t *why);
 int plan_server(struct world *w, struct server *s, uint32_t why);
 int plan_submit(struct world *w, struct server *s);
 int plan_submit_copy(struct world *w, struct server *s);
-void plan_force(struct world *w, struct server *s);
 int queue_copy(struct world *w, struct server *s, struct req *r, uint8_t kind);
 
 /* host.c */

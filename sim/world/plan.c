@@ -13,7 +13,7 @@ static uint32_t reasons(const struct world *w, const struct server *s)
   uint32_t why = s->pending & (LULL_WAKE_MANDATORY | p->wake);
   if (!s->started)
     why |= LULL_WAKE_START;
-  if (s->rows && batch_growth(w, s, 1) > server_free(s))
+  if (batch_growth_bound(s, 1) > server_free(s) && batch_growth(w, s, 1) > server_free(s))
     why |= LULL_WAKE_KV;
   if ((p->wake & LULL_WAKE_STEPS) && p->wake_steps && steps >= p->wake_steps)
     why |= LULL_WAKE_STEPS;
@@ -70,7 +70,7 @@ static void close_plan(struct world *w, struct server *s)
 }
 
 /* F12: a plan that leaves too few blocks for its rows. The last PREFILL goes first, then rows. */
-void plan_force(struct world *w, struct server *s)
+static void plan_force(struct world *w, struct server *s)
 {
   static const int order[] = {LULL_PREFILL, LULL_DECODE};
   for (int k = 0; k < 2; k++) {
@@ -107,7 +107,8 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
   w->cfg->policy->plan(w->state, &w->host, &s->v, &s->plan);
   s->planning = 0;
   log_line(w, s->v.id, WORLD_LOG_PLANNED, s->plan.wake, (int64_t)s->plan.wake_steps, NULL);
-  plan_force(w, s);
+  if (s->plan.blocks_left < 0)
+    plan_force(w, s);
   close_plan(w, s);
   server_refresh(w, s);
   emit_own(w);
