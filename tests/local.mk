@@ -3,6 +3,7 @@
 # A suite is one file check_ROOM.c and one program.
 suites = \
   %D%/check_base \
+  %D%/check_base_hist \
   %D%/check_base_units \
   %D%/check_calibration \
   %D%/check_cost \
