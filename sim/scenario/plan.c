@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Freezing: all rows that arrive by themselves, merged by (time, class, row), in integers. Backlog
- * items are drawn when they are asked for, by their index. The scenario must outlive its plans.
+ * Freezing: all rows that arrive by themselves, merged by (time, class, row), in integers. A plan
+ * keeps its rows while they are few; of a longer one it keeps the digest, and whoever walks it
+ * draws the rows again: they depend on the seed and their index only. Backlog items are always
+ * drawn by their index when they are asked for. The scenario must outlive its plans.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,107 +12,115 @@
 #include "sim/scenario/draw.h"
 #include "sim/scenario/reader.h"
 
+/* Rows that a plan keeps: 32 MiB of them. */
+enum { KEPT_ROWS = 1 << 20 };
+
 struct plan {
   const struct scenario *s;
   uint64_t seed, n;
-  struct world_arrival *row; /* [n], by (time, class, row of its class) */
+  struct world_arrival *row; /* [n] by (time, class, row of its class); NULL: more than KEPT_ROWS */
   char digest[33];
 };
 
-/* Rows of one class while it is generated. */
-struct rows {
-  struct world_arrival *row;
-  uint64_t n, room;
+/* ------------------------------------------------------------------------------------- rows --- */
+
+/* One class on its way through the window. */
+struct lane {
+  struct world_arrival next;
+  uint64_t rows; /* taken so far, `next` included */
+  int open;      /* `next` holds a row */
+  struct trace *trace;
 };
 
-static int push(struct rows *rows, const struct world_arrival *a, struct base_error *e)
+struct arrivals {
+  struct draw draw;
+  struct lane lane[LULL_CLASSES];
+};
+
+static int next_generated(struct draw *d, int cls, struct lane *l)
 {
-  if (rows->n == LIMIT_ROWS)
-    return base_fail(e, BASE_INPUT, "more than %d requests arrive; shorten the window", LIMIT_ROWS);
-  if (rows->n == rows->room) {
-    uint64_t room = rows->room ? rows->room * 2 : 1024;
-    struct world_arrival *more = realloc(rows->row, room * sizeof *more);
-    if (!more)
-      return base_fail_memory(e);
-    rows->row = more;
-    rows->room = room;
-  }
-  rows->row[rows->n++] = *a;
-  return 0;
+  lull_time gap = draw_gap(d, cls, l->rows);
+  if (gap >= d->s->window - l->next.time)
+    return 0;
+  l->next.time += gap;
+  draw_request(d, cls, l->rows, &l->next);
+  return 1;
 }
 
-static int generate(struct draw *d, int cls, struct rows *rows, struct base_error *e)
-{
-  lull_time window = d->s->window;
-  struct world_arrival a = {0};
-  for (;;) {
-    lull_time gap = draw_gap(d, cls, rows->n);
-    if (gap >= window - a.time)
-      return 0;
-    a.time += gap;
-    draw_request(d, cls, rows->n, &a);
-    if (push(rows, &a, e))
-      return -1;
-  }
-}
-
-static int replay(struct draw *d, int cls, struct rows *rows, struct base_error *e)
+static int next_replayed(struct draw *d, int cls, struct lane *l, struct base_error *e)
 {
   const struct scenario_class *c = &d->s->cls[cls];
-  struct trace *t = trace_open(c->trace.path, c->trace.format, NULL, e);
   struct trace_row row;
-  int got = t ? 0 : -1;
-  while (t && (!c->trace.limit || rows->n < c->trace.limit) &&
-         (got = trace_next(t, &row, e)) == 1) {
-    struct world_arrival a = {.time = trace_time(row.t_ns, c->trace.speed_ppm),
-                              .prompt = row.prompt,
-                              .output = row.output};
-    if (a.time >= d->s->window)
-      break;
-    draw_request(d, cls, rows->n, &a);
-    if (push(rows, &a, e)) {
-      got = -1;
-      break;
-    }
-  }
-  if (got >= 0 && !trace_has_times(t))
-    got = base_fail(e, BASE_INPUT, "'%.200s' has no arrival times; it cannot be replayed",
-                    c->trace.path);
-  trace_close(t);
+  int got = c->trace.limit && l->rows >= c->trace.limit ? 0 : trace_next(l->trace, &row, e);
+  if (got < 1)
+    return got;
+  l->next = (struct world_arrival){
+      .time = trace_time(row.t_ns, c->trace.speed_ppm), .prompt = row.prompt, .output = row.output};
+  if (l->next.time >= d->s->window)
+    return 0;
+  draw_request(d, cls, l->rows, &l->next);
+  return 1;
+}
+
+static int advance(struct arrivals *a, int cls, struct base_error *e)
+{
+  struct lane *l = &a->lane[cls];
+  int got = l->trace ? next_replayed(&a->draw, cls, l, e) : next_generated(&a->draw, cls, l);
+  l->open = got > 0;
+  l->rows += (uint64_t)l->open;
   return got < 0 ? -1 : 0;
 }
 
-static int fill_class(struct draw *d, int cls, struct rows *rows, struct base_error *e)
+static int open_trace(struct lane *l, const struct scenario_class *c, struct base_error *e)
 {
-  int arrivals = d->s->cls[cls].arrivals;
-  if (arrivals == ARRIVALS_TRACE)
-    return replay(d, cls, rows, e);
-  if (arrivals == ARRIVALS_NONE || arrivals == ARRIVALS_BACKLOG)
-    return 0;
-  return generate(d, cls, rows, e);
-}
-
-/* Each class is sorted; of equal times the lower class goes first. */
-static int merge(struct plan *p, const struct rows *rows, struct base_error *e)
-{
-  uint64_t at[LULL_CLASSES] = {0};
-  for (uint32_t c = 0; c < p->s->nclasses; c++)
-    p->n += rows[c].n;
-  if (p->n > LIMIT_ROWS)
-    return base_fail(e, BASE_INPUT, "more than %d requests arrive; shorten the window", LIMIT_ROWS);
-  p->row = malloc((p->n + 1) * sizeof *p->row);
-  if (!p->row)
-    return base_fail_memory(e);
-  for (uint64_t i = 0; i < p->n; i++) {
-    int first = -1;
-    for (uint32_t c = 0; c < p->s->nclasses; c++)
-      if (at[c] < rows[c].n &&
-          (first < 0 || rows[c].row[at[c]].time < rows[first].row[at[first]].time))
-        first = (int)c;
-    p->row[i] = rows[first].row[at[first]++];
-  }
+  l->trace = trace_open(c->trace.path, c->trace.format, NULL, e);
+  if (!l->trace)
+    return -1;
+  if (!trace_has_times(l->trace))
+    return base_fail(e, BASE_INPUT, "'%.200s' has no arrival times; it cannot be replayed",
+                     c->trace.path);
   return 0;
 }
+
+static void arrivals_close(struct arrivals *a)
+{
+  for (int c = 0; c < LULL_CLASSES; c++)
+    trace_close(a->lane[c].trace);
+  draw_close(&a->draw);
+}
+
+/* The classes of the mask, each at its first row. */
+static int arrivals_open(struct arrivals *a, const struct scenario *s, uint64_t seed, uint32_t mask,
+                         struct base_error *e)
+{
+  memset(a, 0, sizeof *a);
+  int bad = draw_open(&a->draw, s, seed, e);
+  for (uint32_t c = 0; !bad && c < s->nclasses; c++) {
+    int kind = s->cls[c].arrivals;
+    if (!(mask >> c & 1) || kind == ARRIVALS_NONE || kind == ARRIVALS_BACKLOG)
+      continue;
+    bad = (kind == ARRIVALS_TRACE && open_trace(&a->lane[c], &s->cls[c], e)) ||
+          advance(a, (int)c, e);
+  }
+  if (bad)
+    arrivals_close(a);
+  return bad ? -1 : 0;
+}
+
+/* Each class is sorted; of equal times the lower class goes first. 1: *out is the next row. */
+static int arrivals_next(struct arrivals *a, struct world_arrival *out, struct base_error *e)
+{
+  int first = -1;
+  for (uint32_t c = 0; c < a->draw.s->nclasses; c++)
+    if (a->lane[c].open && (first < 0 || a->lane[c].next.time < a->lane[first].next.time))
+      first = (int)c;
+  if (first < 0)
+    return 0;
+  *out = a->lane[first].next;
+  return advance(a, first, e) ? -1 : 1;
+}
+
+/* ----------------------------------------------------------------------------------- digest --- */
 
 static void put(unsigned char *to, uint64_t value, int bytes)
 {
@@ -146,41 +156,68 @@ static void digest_classes(XXH3_state_t *x, struct draw *d)
   }
 }
 
-static int digest(struct plan *p, struct draw *d, struct base_error *e)
+/* -------------------------------------------------------------------------------- freezing --- */
+
+/* Keeps a row, until there are too many. */
+static int keep(struct plan *p, uint64_t *room, const struct world_arrival *a, struct base_error *e)
 {
-  XXH128_canonical_t canonical;
-  XXH3_state_t *x = XXH3_createState();
-  if (!x)
-    return base_fail_memory(e);
-  XXH3_128bits_reset(x);
-  digest_classes(x, d);
-  for (uint64_t i = 0; i < p->n; i++)
-    digest_row(x, &p->row[i]);
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(x));
-  XXH3_freeState(x);
-  for (int i = 0; i < 16; i++)
-    snprintf(p->digest + 2 * i, 3, "%02x", canonical.digest[i]);
+  if (p->n >= KEPT_ROWS) {
+    free(p->row);
+    p->row = NULL;
+    return 0;
+  }
+  if (p->n == *room) {
+    *room = *room ? 2 * *room : 1024;
+    struct world_arrival *more = realloc(p->row, *room * sizeof *more);
+    if (!more)
+      return base_fail_memory(e);
+    p->row = more;
+  }
+  p->row[p->n] = *a;
   return 0;
+}
+
+/* One walk over all rows: counts and digests them. */
+static int freeze_rows(struct plan *p, XXH3_state_t *x, struct base_error *e)
+{
+  struct arrivals rows;
+  struct world_arrival a;
+  uint64_t room = 0;
+  int got;
+  if (arrivals_open(&rows, p->s, p->seed, UINT32_MAX, e))
+    return -1;
+  XXH3_128bits_reset(x);
+  digest_classes(x, &rows.draw);
+  while ((got = arrivals_next(&rows, &a, e)) > 0) {
+    if (p->n == LIMIT_ROWS)
+      got = base_fail(e, BASE_INPUT, "more than %d requests arrive; shorten the window",
+                      LIMIT_ROWS);
+    if (got < 0 || keep(p, &room, &a, e))
+      break;
+    digest_row(x, &a);
+    p->n++;
+  }
+  arrivals_close(&rows);
+  return got ? -1 : 0;
 }
 
 struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_error *e)
 {
-  struct rows rows[LULL_CLASSES] = {0};
-  struct draw d = {0};
   struct plan *p = calloc(1, sizeof *p);
-  if (!p) {
-    base_fail_memory(e);
-    return NULL;
+  XXH3_state_t *x = XXH3_createState();
+  int bad = p && x ? 0 : base_fail_memory(e);
+  if (!bad) {
+    p->s = s;
+    p->seed = seed;
+    bad = freeze_rows(p, x, e);
   }
-  p->s = s;
-  p->seed = seed;
-  int bad = draw_open(&d, s, seed, e);
-  for (uint32_t c = 0; !bad && c < s->nclasses; c++)
-    bad = fill_class(&d, (int)c, &rows[c], e);
-  bad = bad || merge(p, rows, e) || digest(p, &d, e);
-  for (int c = 0; c < LULL_CLASSES; c++)
-    free(rows[c].row);
-  draw_close(&d);
+  if (!bad) {
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(x));
+    for (int i = 0; i < 16; i++)
+      snprintf(p->digest + 2 * i, 3, "%02x", canonical.digest[i]);
+  }
+  XXH3_freeState(x);
   if (!bad)
     return p;
   plan_free(p);
@@ -194,9 +231,16 @@ void plan_free(struct plan *p)
   free(p);
 }
 
+/* --------------------------------------------------------------------------------- cursors --- */
+
+/* A cursor owns the rows of its arm, drawn again where the plan kept none; items of backlogs come
+ * from the same draws. */
 static int next_row(void *ctx, struct world_arrival *out, struct base_error *e)
 {
   struct plan_cursor *c = ctx;
+  struct arrivals *rows = c->rows;
+  if (!c->plan->row)
+    return c->plan->n ? arrivals_next(rows, out, e) : 0;
   while (c->next < c->plan->n) {
     const struct world_arrival *a = &c->plan->row[c->next++];
     if (c->class_mask >> a->cls & 1) {
@@ -212,20 +256,23 @@ static int refill(void *ctx, int cls, uint64_t index, struct world_arrival *out,
                   struct base_error *e)
 {
   struct plan_cursor *c = ctx;
+  struct arrivals *rows = c->rows;
   *out = (struct world_arrival){0};
-  draw_request(c->rng, cls, index, out);
+  draw_request(&rows->draw, cls, index, out);
   return 1;
 }
 
 int plan_open(const struct plan *p, uint32_t class_mask, struct plan_cursor *cursor,
               struct world_source *source, struct base_error *e)
 {
-  struct draw *d = malloc(sizeof *d);
-  *cursor = (struct plan_cursor){.plan = p, .class_mask = class_mask, .rng = d};
-  if (!d)
+  struct arrivals *rows = malloc(sizeof *rows);
+  *cursor = (struct plan_cursor){.plan = p, .class_mask = class_mask, .rows = rows};
+  if (!rows)
     return base_fail_memory(e);
-  if (draw_open(d, p->s, p->seed, e)) {
-    plan_close(cursor);
+  /* without rows of its own a cursor walks no class, but its draws serve the backlogs */
+  if (arrivals_open(rows, p->s, p->seed, p->row ? 0 : class_mask, e)) {
+    free(rows);
+    cursor->rows = NULL;
     return -1;
   }
   *source = (struct world_source){.ctx = cursor, .next = next_row, .refill = refill};
@@ -234,10 +281,10 @@ int plan_open(const struct plan *p, uint32_t class_mask, struct plan_cursor *cur
 
 void plan_close(struct plan_cursor *cursor)
 {
-  if (cursor->rng)
-    draw_close(cursor->rng);
-  free(cursor->rng);
-  cursor->rng = NULL;
+  if (cursor->rows)
+    arrivals_close(cursor->rows);
+  free(cursor->rows);
+  cursor->rows = NULL;
 }
 
 const char *plan_digest(const struct plan *p)

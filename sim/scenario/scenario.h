@@ -131,7 +131,7 @@ struct plan;
 struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_error *e);
 void plan_free(struct plan *p);
 /* A source that walks the plan from its start; several may be open. Its ctx is owned by `cursor`. */
-struct plan_cursor { const struct plan *plan; uint64_t next; uint32_t class_mask; void *rng; };
+struct plan_cursor { const struct plan *plan; uint64_t next; uint32_t class_mask; struct arrivals *rows; };
 /* class_mask: the classes of this arm. */
 int plan_open(const struct plan *p, uint32_t class_mask, struct plan_cursor *cursor,
               struct world_source *source, struct base_error *e);
