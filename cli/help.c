@@ -23,7 +23,7 @@ static const struct row exit_codes[] = {
     {"4", "A gate could not be decided."},
     {"5", "Incomplete: stopped by a signal; what is printed is marked as partial."},
     {"6", "The environment failed: files, memory, devices."},
-    {"7", "An invariant of the program broke; please report it."},
+    {"7", "An invariant broke, or a policy made no progress; the message says which."},
 };
 
 static const struct row environment[] = {

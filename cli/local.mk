@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 lull_SOURCES += \
+  %D%/bench.c \
   %D%/commands.h \
   %D%/help.c \
   %D%/import.c \
@@ -9,4 +10,8 @@ lull_SOURCES += \
   %D%/options.h \
   %D%/progress.c \
   %D%/progress.h \
-  %D%/run.c
+  %D%/run.c \
+  %D%/speed_load.c \
+  %D%/speed_load.h \
+  %D%/speed_run.c \
+  %D%/speed_run.h

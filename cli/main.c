@@ -16,7 +16,7 @@ const struct cli_command cli_commands[] = {
      "SCENARIO is an XML file, or the name of a built-in scenario: c4-live-batch. The exit status "
      "says whether all gates pass.\n\n"
      "On SIGINT or SIGTERM the run stops, what is done is printed and marked as partial, and the "
-     "exit status is 5.",
+     "exit status is 5; a signal more than a second later ends the program at once.",
      cli_run},
     {"check", CLI_CHECK, "SCENARIO", 1, 1,
      "no scenario is named; 'lull check c4-live-batch' checks the built-in one",
@@ -45,6 +45,20 @@ const struct cli_command cli_commands[] = {
      "The tables are CSV files, plain or gzip: GEMM, context (prefill) attention, and generation "
      "(decode) attention.",
      cli_import},
+    {"bench", CLI_BENCH, "", 0, 0, "", "measure how fast the simulator is",
+     "Runs workloads of its own and prints a table, a row for each and size: rate, noise, steps "
+     "and "
+     "output tokens a second, simulated over real time, cost of an event, peak of memory.\n\n"
+     "W1: Poisson arrivals, 6.45/s, of 512 prompt and 512 output tokens. W2: the same with the "
+     "lengths of the Azure conversation trace. W3: the Azure code trace with its arrivals, end to "
+     "end. W4: saturated, 256 running, short outputs. W5: four replicas. W6: the policy priority "
+     "with a refilled batch backlog and a KV pool so tight that requests are preempted. W7: the "
+     "shared-priority arm of c4-live-batch, with speculation. W2 and W3 need public data sets and "
+     "are skipped where these are not there.\n\n"
+     "W1-log: W1 with its decision log hashed. W1-tables: W1 with costs from measured tables; the "
+     "others use an analytic formula. out-10 against out-1000: output lengths. run-8 against "
+     "run-256: requests that run at a time.",
+     cli_bench},
     {"help", CLI_HELP, "[COMMAND]", 0, 1, "", "explain lull, or one of its commands",
      "Prints help for the program, or for one command.", cli_help},
     {"man", CLI_MAN, "", 0, 0, "", NULL, "Prints the manual page.", cli_man},

@@ -20,7 +20,7 @@ const struct cli_option cli_option_table[] = {
      "at all."},
     {"requests", 0, "FILE.csv", CLI_STRING, AT(requests), CLI_RUN,
      "Write one row for each request of each run: times, tokens, fate, GPU time."},
-    {"data-dir", 'd', "FOLDER", CLI_STRING, AT(data_dir), CLI_RUN | CLI_CHECK,
+    {"data-dir", 'd', "FOLDER", CLI_STRING, AT(data_dir), CLI_RUN | CLI_CHECK | CLI_BENCH,
      "Where files named data:... lie. Default: $LULL_DATA, else data/ in the source tree, else the "
      "installed data folder."},
     {"explain-fit", 0, NULL, CLI_FLAG, AT(explain_fit), CLI_RUN,
@@ -29,7 +29,7 @@ const struct cli_option cli_option_table[] = {
      "ratio changes when it moves by 10%. Runs the scenario twice more for each."},
     {"set", 0, "XPATH=VALUE", CLI_SET, AT(set), CLI_RUN | CLI_CHECK,
      "Change one attribute of the scenario before it is read, for example "
-     "--set \"//s:class[@id='live']/@rate=12/s\"; the prefix s: is the scenario's namespace. May "
+     "--set \"//s:class[@id='live']/s:arrivals/@rate=12/s\"; the prefix s: is the scenario's namespace. May "
      "be "
      "given several times."},
     {"no-fast-forward", 0, NULL, CLI_FLAG, AT(no_fast_forward), CLI_RUN,
@@ -53,6 +53,14 @@ const struct cli_option cli_option_table[] = {
      "Number format of the KV cache: fp8 or bfloat16."},
     {"output", 'o', "FILE", CLI_STRING, AT(output), CLI_IMPORT,
      "Calibration file to write (HDF5)."},
+    {"workload", 'w', "NAME", CLI_STRING, AT(workload), CLI_BENCH,
+     "W1 to W7; W1-log, W1-tables; out-10, out-1000; run-8, run-256; or all, the default."},
+    {"requests", 'n', "N", CLI_COUNT, AT(count), CLI_BENCH,
+     "Requests of each run. Default: 10,000 and 1,000,000, a row each."},
+    {"repeat", 0, "N", CLI_COUNT, AT(repeat), CLI_BENCH,
+     "Runs of each row, of which the median counts. Default: 5; 3 from 10,000,000 requests on."},
+    {"no-fork", 0, NULL, CLI_FLAG, AT(no_fork), CLI_BENCH,
+     "Run in this process, as profilers like it; memory is not measured then."},
     {"help", 'h', NULL, CLI_FLAG, AT(help), CLI_ANY, "Print help and exit."},
     {"version", 'V', NULL, CLI_FLAG, AT(version), CLI_ANY, "Print the version and exit."},
 };
@@ -122,6 +130,19 @@ static int parse_seed(const char *text, struct cli_options *o, struct base_error
   return 0;
 }
 
+/* A whole number of at least 1. */
+static int parse_count(const struct cli_option *def, const char *text, uint64_t *to,
+                       struct base_error *e)
+{
+  char *end = NULL;
+  errno = 0;
+  unsigned long long v = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
+  if (!v || *end || errno)
+    return base_fail(e, BASE_USAGE, "--%s: '%s' is no whole number of at least 1", def->name, text);
+  *to = v;
+  return 0;
+}
+
 /* XPATH=VALUE, split at the first '=' that lies outside of brackets. */
 static int parse_set(const char *text, struct cli_options *o, struct base_error *e)
 {
@@ -156,6 +177,8 @@ static int store(const struct cli_option *def, const char *value, struct cli_opt
   case CLI_FLAG:
     *(int *)(void *)at = 1;
     return 0;
+  case CLI_COUNT:
+    return parse_count(def, value, (uint64_t *)(void *)at, e);
   case CLI_SEED:
     return parse_seed(value, o, e);
   case CLI_SET:

@@ -26,6 +26,9 @@ struct cli_options {
   const char *format;                            /* trace */
   const char *from, *model, *gpu, *weights, *kv; /* import */
   const char *output;                            /* import: file to write */
+  const char *workload;                          /* bench */
+  uint64_t count, repeat;                        /* bench: requests, runs of each; 0: default */
+  int no_fork;                                   /* bench: measure in this process */
 };
 
 /* Commands, as bits of cli_option.commands. */
@@ -37,7 +40,8 @@ enum cli_command_bit {
   CLI_IMPORT = 16,
   CLI_HELP = 32,
   CLI_MAN = 64,
-  CLI_ANY = 127
+  CLI_BENCH = 128,
+  CLI_ANY = 255
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */
@@ -60,7 +64,8 @@ struct cli_command {
   int (*run)(struct cli_line *);
 };
 
-enum cli_kind { CLI_FLAG, CLI_STRING, CLI_SEED, CLI_SET };
+/* COUNT: a whole number of at least 1, in a uint64_t. */
+enum cli_kind { CLI_FLAG, CLI_STRING, CLI_COUNT, CLI_SEED, CLI_SET };
 
 struct cli_option {
   const char *name;

@@ -2,7 +2,11 @@
 /* lull run: one scenario, all arms and seeds; the table, the second tables, the files. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
+#include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "sim/report/report.h"
@@ -10,20 +14,57 @@
 /* Set by a signal: the run ends at the next instant, and what there is is printed as partial. */
 static volatile int stop;
 
+static struct timespec asked; /* when */
+
+/*
+ * A signal asks. A supervisor may send it to the process and to its group at once, so one within a
+ * second is the same one; a later one means it, whatever the program is doing.
+ */
 static void on_signal(int number)
 {
-  (void)number;
-  stop = 1;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (!stop) {
+    asked = now;
+    stop = 1;
+  } else if (now.tv_sec - asked.tv_sec > 1) {
+    signal(number, SIG_DFL);
+    raise(number);
+  }
 }
 
-/* Signals ask; a supervisor may send one to the process and to its group, so again is no more than
- * once. */
 static int catch_signals(struct base_error *e)
 {
   struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigemptyset(&a.sa_mask);
   if (sigaction(SIGINT, &a, NULL) || sigaction(SIGTERM, &a, NULL))
     return base_fail_errno(e, "cannot catch signals");
+  return 0;
+}
+
+/* Do two names stand for one regular file? A file that is not there yet is told by its name. */
+static int same_file(const char *a, const char *b)
+{
+  struct stat x, y;
+  if (!a || !b)
+    return 0;
+  if (stat(a, &x) || stat(b, &y))
+    return !strcmp(a, b);
+  return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Before anything runs: no output stands on the scenario or on another output, and the file that is
+ * written at the very end can be made. */
+static int check_outputs(const struct cli_options *o, const char *scenario, struct base_error *e)
+{
+  struct base_outfile probe = {0};
+  if (same_file(o->json, scenario) || same_file(o->requests, scenario))
+    return base_fail(e, BASE_USAGE, "an output would replace the scenario '%.200s'", scenario);
+  if (same_file(o->json, o->requests))
+    return base_fail(e, BASE_USAGE, "--json and --requests name one file, '%.200s'", o->json);
+  if (o->json && base_outfile_open(&probe, o->json, e))
+    return -1;
+  base_outfile_abandon(&probe);
   return 0;
 }
 
@@ -141,10 +182,12 @@ int cli_run(struct cli_line *line)
   struct job j = {0};
   job_init(&j, line);
   int code;
-  if (catch_signals(&e))
+  if (check_outputs(j.options, line->arg[0], &e))
     code = cli_fail(&e);
   else if (!(j.scenario = scenario_open(line->arg[0], &j.open, &errors)))
     code = cli_fail_all(&errors);
+  else if (catch_signals(&e))
+    code = cli_fail(&e);
   else if (run_arms(&j, &e) || run_sweeps(&j, &e) || run_explain(&j, &e) || write_files(&j, &e)) {
     cli_progress_clear(&j.progress);
     code = cli_fail(&e);

@@ -192,6 +192,7 @@ static int take_seeds(struct experiment *x, const struct experiment_options *o,
   const struct scenario *s = x->scenario;
 
   x->nseeds = o->has_seed ? 1 : s->nseeds;
+  x->seed_by_hand = o->has_seed;
   x->seed = calloc(x->nseeds + 1, sizeof *x->seed);
   if (!x->seed)
     return base_fail_memory(e);

@@ -40,6 +40,7 @@ struct experiment_gate { double value; int outcome; char why[160]; };
 struct experiment {
   const struct scenario *scenario;   /* borrowed */
   uint32_t nseeds; uint64_t *seed;
+  int seed_by_hand;                  /* experiment_options.has_seed */
   struct experiment_arm *arm;        /* [narms] */
   struct experiment_gate *gate;      /* [ngates] */
   int exit_code;                     /* enum base_code, by gates and partial */

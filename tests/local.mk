@@ -35,6 +35,7 @@ libtesting_a_SOURCES = \
   %D%/nasty_policy.h \
   %D%/random_scenario.c \
   %D%/random_scenario.h \
+  %D%/random_scenario_print.c \
   %D%/report_fixture.h \
   %D%/script_policy.c \
   %D%/script_policy.h
@@ -45,8 +46,10 @@ AM_CPPFLAGS += $(CHECK_CFLAGS)
 scripts = \
   %D%/headers.sh \
   %D%/arrows.sh \
+  %D%/bench.sh \
   %D%/corpus.sh \
   %D%/commandline.sh \
+  %D%/mutations.sh \
   %D%/readme.sh \
   %D%/samebytes.sh
 
@@ -60,6 +63,23 @@ endif
 TESTS += $(scripts)
 TEST_EXTENSIONS = .sh
 
+# What the speed of lull is measured against, and the measurement: `make bench` prints the table of
+# docs/speed.md, `make instructions` what callgrind counts, `make speed-page` runs both and renews the
+# page and the figures on record.
+check_PROGRAMS += %D%/bench/bareloop
+%C%_bench_bareloop_SOURCES = %D%/bench/bareloop.c cli/speed_load.c cli/speed_load.h
+%C%_bench_bareloop_LDADD = liblull.a $(library_libs)
+bench_programs = LULL=$(abs_builddir)/lull$(EXEEXT) \
+  BARELOOP=$(abs_builddir)/%D%/bench/bareloop$(EXEEXT) CC='$(CC)'
+
+bench: lull$(EXEEXT) %D%/bench/bareloop$(EXEEXT)
+	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/table.sh
+instructions: lull$(EXEEXT)
+	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/instructions.sh
+speed-page: lull$(EXEEXT) %D%/bench/bareloop$(EXEEXT)
+	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/page.sh $(srcdir)/docs/speed.md
+.PHONY: bench instructions speed-page
+
 # The whole program once more, not optimised: its results must be the same bytes.
 if !SANITIZED
 check_PROGRAMS += lull-O0
@@ -69,13 +89,19 @@ nodist_lull_O0_SOURCES = embedded.c
 lull_O0_CFLAGS = -O0 $(LULL_CFLAGS) $(library_cflags)
 lull_O0_LDADD = $(library_libs)
 
+# A mutated copy of a source file stands in for the one of the library.
+mutant_flags = -I$(top_srcdir) -I$(top_srcdir)/include $(LULL_OPTIMIZE) $(LULL_CFLAGS) $(CFLAGS) $(LULL_LDFLAGS)
+
 tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(tap)
 SH_LOG_DRIVER = $(tap)
 SH_LOG_COMPILER = $(SHELL)
 AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
-  LULL=$(abs_builddir)/lull$(EXEEXT); FUZZ_TARGETS='$(fuzz_targets)'; CC='$(CC)'; CXX='$(CXX_OF_TEST)'; \
-  export LC_ALL CK_TAP_LOG_FILE_NAME CK_VERBOSITY LULL FUZZ_TARGETS CC CXX;
+  LULL=$(abs_builddir)/lull$(EXEEXT); BARELOOP=$(abs_builddir)/%D%/bench/bareloop$(EXEEXT); \
+  FUZZ_TARGETS='$(fuzz_targets)'; CC='$(CC)'; CXX='$(CXX_OF_TEST)'; \
+  MUTANT_COMPILE='$(CC) $(mutant_flags)'; MUTANT_LIBS='$(CHECK_LIBS) $(library_libs) $(LIBS)'; \
+  export MUTANT_COMPILE MUTANT_LIBS; \
+  export LC_ALL CK_TAP_LOG_FILE_NAME CK_VERBOSITY LULL BARELOOP FUZZ_TARGETS CC CXX;
 
 # Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
 # build with --enable-fuzzing by `make fuzz`, FUZZ_SECONDS each.
@@ -108,7 +134,8 @@ fuzz:
 	@echo "configure a build with CC=clang and --enable-fuzzing first" >&2; exit 1
 endif
 
-EXTRA_DIST += $(scripts) %D%/tap.sh %D%/installcheck.sh %D%/cli %D%/data %D%/policies %D%/fuzz/corpus
+EXTRA_DIST += $(scripts) %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
+  %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 
 CLEANFILES += $(EXTRA_PROGRAMS)
 clean-local:

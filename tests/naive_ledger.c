@@ -70,15 +70,16 @@ void naive_credit_step(struct naive_world *w, struct naive_server *s)
     left -= earned << 16;
   }
   w->residue_q16[s->c->gpu][first_class(w, s)] += left;
-  w->out->gpu_busy[s->c->gpu] += ticks * LULL_TICK_PS;
+  w->out->gpu_busy[s->c->gpu] += (ticks - s->cost.host) * LULL_TICK_PS;
 }
 
 /* A step that was cut off after `last` ps: nobody has anything of it. */
 void naive_credit_lost(struct naive_world *w, struct naive_server *s, lull_time last)
 {
   int cls = first_class(w, s);
+  lull_time host = s->cost.host * LULL_TICK_PS; /* a step begins with it */
   pay(w, s->c->gpu, wasted_account(w, cls), (base_int128)UNIT * last);
-  w->out->gpu_busy[s->c->gpu] += last;
+  w->out->gpu_busy[s->c->gpu] += last > host ? last - host : 0;
 }
 
 /* A row leaves the batch: whole units are its own, the fraction stays with the class. */

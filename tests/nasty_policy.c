@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/nasty_policy.h"
 
-enum { PREEMPTS_ENOUGH = 12, GRID_PS = 640 };
+enum { PREEMPTS_ENOUGH = 12 };
 
 struct nasty {
   uint64_t word;
+  lull_time grid; /* its times lie on it */
+  lull_time tie;  /* and some are just this one */
   uint32_t servers, classes;
 };
 
@@ -37,6 +39,8 @@ static const char *create(void *st, const struct lull_host *h, const int64_t *pa
 {
   struct nasty *n = st;
   n->word = mix((uint64_t)params[0]);
+  n->grid = params[1];
+  n->tie = params[2];
   n->servers = h->servers;
   n->classes = h->classes;
   return NULL;
@@ -71,14 +75,14 @@ static void fold_lists(struct nasty *n, const struct lull_host *h, const struct 
 }
 
 /* All that may be read outside plan(): the last boundary of every server (F9). */
-static void fold_servers(struct nasty *n, const struct lull_host *h, lull_time now)
+static void fold_servers(struct nasty *n, const struct lull_host *h)
 {
   for (uint32_t i = 0; i < n->servers; i++) {
     const struct lull_server *s = h->server(h->ctx, (lull_server_id)i);
     fold(n, s->step);
     fold(n, (uint64_t)s->boundary);
     fold(n, (uint64_t)s->kv_free << 32 | s->seqs);
-    fold(n, (uint64_t)(s->stepping && s->boundary < now));
+    fold(n, s->stepping);
     fold_lists(n, h, s);
   }
 }
@@ -190,13 +194,13 @@ static void draw_wakes(struct nasty *n, const struct lull_host *h, const struct 
   if (chance(n, 2))
     p->wake_steps = draw(n, 6);
   if (chance(n, 3))
-    p->wake_time = p->time + (lull_time)draw(n, 5000) * GRID_PS;
+    p->wake_time = p->time + (lull_time)draw(n, 5000) * n->grid;
   if (chance(n, 3))
     p->kv_low_blocks = draw(n, s->kv_blocks + 1);
   if (!in_state(s, LULL_DECODE) && p->tokens_left == (int64_t)s->token_budget) {
     p->wake |= LULL_WAKE_ARRIVAL | LULL_WAKE_TRANSFER | LULL_WAKE_TIME;
     p->wake_classes = UINT32_MAX;
-    p->wake_time = p->time + 3000 * GRID_PS;
+    p->wake_time = p->time + 3000 * n->grid;
   }
   if (chance(n, 60))
     h->wake(h->ctx, s->id);
@@ -207,9 +211,11 @@ static void meddle(struct nasty *n, const struct lull_host *h, lull_time now, in
 {
   lull_server_id s = (lull_server_id)draw(n, n->servers);
   if (chance(n, 16))
-    h->timer(h->ctx, now + (lull_time)(in_timer + draw(n, 2000)) * GRID_PS, draw(n, 4));
-  if (!in_timer && chance(n, 100))
-    h->timer(h->ctx, now - 5, 7);
+    h->timer(h->ctx, now + (lull_time)(in_timer + draw(n, 2000)) * n->grid, draw(n, 4));
+  if (chance(n, 100))
+    h->timer(h->ctx, now + (in_timer ? 1 + (lull_time)draw(n, 63) : -5), 7);
+  if (now < n->tie && chance(n, 60))
+    h->timer(h->ctx, n->tie, draw(n, 4));
   if (chance(n, 40))
     h->cancel_timer(h->ctx, draw(n, 4));
   if (chance(n, 24))
@@ -231,7 +237,7 @@ static void random_event(void *st, const struct lull_host *h, const struct lull_
   fold(n, (uint64_t)ev->kind << 32 | (uint32_t)ev->request);
   fold(n, (uint64_t)ev->time ^ (uint64_t)ev->at << 1);
   fold(n, ev->tag ^ (uint64_t)(ev->server + 1) << 48);
-  fold_servers(n, h, ev->time);
+  fold_servers(n, h);
   h->log(h->ctx, "seen", (int64_t)(n->word >> 1), ev->request);
   if (ev->kind == LULL_EV_ARRIVED && ev->server < 0 && chance(n, 3))
     h->route(h->ctx, ev->request, (lull_server_id)draw(n, n->servers));
@@ -367,14 +373,26 @@ static const struct lull_param params[] = {{.name = "seed",
                                             .preset = "1",
                                             .min = 0,
                                             .max = INT64_MAX,
-                                            .doc = "of its decisions"}};
+                                            .doc = "of its decisions"},
+                                           {.name = "grid",
+                                            .kind = LULL_PARAM_TIME,
+                                            .preset = "640ps",
+                                            .min = 1,
+                                            .max = 1000000000,
+                                            .doc = "what its times are multiples of"},
+                                           {.name = "tie",
+                                            .kind = LULL_PARAM_TIME,
+                                            .preset = "1ns",
+                                            .min = 1,
+                                            .max = INT64_MAX,
+                                            .doc = "a moment at which timers are due"}};
 
 const struct lull_policy nasty_random = {.size = sizeof(struct lull_policy),
                                          .abi = LULL_POLICY_ABI,
                                          .name = "nasty-random",
                                          .summary = "anything that is legal",
                                          .params = params,
-                                         .nparams = 1,
+                                         .nparams = 3,
                                          .state_size = sizeof(struct nasty),
                                          .create = create,
                                          .event = random_event,
@@ -384,7 +402,7 @@ const struct lull_policy nasty_greedy = {.size = sizeof(struct lull_policy),
                                          .name = "nasty-greedy",
                                          .summary = "never makes room",
                                          .params = params,
-                                         .nparams = 1,
+                                         .nparams = 3,
                                          .state_size = sizeof(struct nasty),
                                          .create = create,
                                          .plan = greedy_plan};
@@ -393,7 +411,7 @@ const struct lull_policy nasty_harvest = {.size = sizeof(struct lull_policy),
                                           .name = "nasty-harvest",
                                           .summary = "aborts and holds for live requests",
                                           .params = params,
-                                          .nparams = 1,
+                                          .nparams = 3,
                                           .state_size = sizeof(struct nasty),
                                           .create = create,
                                           .event = harvest_event,
@@ -403,7 +421,7 @@ const struct lull_policy nasty_swapper = {.size = sizeof(struct lull_policy),
                                           .name = "nasty-swapper",
                                           .summary = "swaps for swapping's sake",
                                           .params = params,
-                                          .nparams = 1,
+                                          .nparams = 3,
                                           .state_size = sizeof(struct nasty),
                                           .create = create,
                                           .plan = swapper_plan};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Policies that no one should use: they do what the contract allows and a sane policy avoids. For
- * tests that two worlds agree whatever a policy does. params[0] of each is a seed.
+ * tests that two worlds agree whatever a policy does. Parameters of each: a seed; the grid of its
+ * times, in ps; a moment at which some timers are due, to make ties with what the caller knows.
  */
 #ifndef TESTS_NASTY_POLICY_H
 #define TESTS_NASTY_POLICY_H

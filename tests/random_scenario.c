@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/calibration.h"
 #include "models/cost.h"
 #include "sim/policies.h"
 #include "tests/nasty_policy.h"
 
-enum { GRID_PS = 640, GRID_TICKS = GRID_PS / LULL_TICK_PS, MOST_ARRIVALS = 32 };
+enum { GRID_PS = 640, GRID_TICKS = GRID_PS / LULL_TICK_PS, MOST_ARRIVALS = 32, HASTY_TICKS = 12 };
+/* A calibrated step lasts so many times longer than an analytic one of here. */
+enum { CALIBRATED_TEMPO = 25000 };
 
 struct dice {
   uint64_t word;
@@ -46,7 +49,7 @@ static uint32_t length(struct dice *d, uint32_t block, uint32_t most)
   return n;
 }
 
-static void draw_request(struct random_scenario *s, struct dice *d, struct world_arrival *a)
+static void draw_request(const struct random_scenario *s, struct dice *d, struct world_arrival *a)
 {
   uint32_t block = s->server[0].block_tokens, roof = s->roof;
   a->prompt = length(d, block, roof / 2 ? roof / 2 : 1);
@@ -60,21 +63,27 @@ static void draw_request(struct random_scenario *s, struct dice *d, struct world
 static int next_row(void *ctx, struct world_arrival *out, struct base_error *e)
 {
   struct random_scenario *s = ctx;
+  (void)e;
   if (s->cursor >= s->narrivals)
     return 0;
   *out = s->arrival[s->cursor++];
   return 1;
 }
 
-/* The item is drawn from its number alone; one of 16 never fits. */
-static int refill_row(void *ctx, int cls, uint64_t index, struct world_arrival *out,
-                      struct base_error *e)
+void random_scenario_item(const struct random_scenario *s, int cls, uint64_t index,
+                          struct world_arrival *out)
 {
-  struct random_scenario *s = ctx;
   struct dice d = {s->seed ^ (uint64_t)(cls + 1) << 40 ^ index << 8};
   roll(&d);
   *out = (struct world_arrival){.cls = (uint8_t)cls};
   draw_request(s, &d, out);
+}
+
+static int refill_row(void *ctx, int cls, uint64_t index, struct world_arrival *out,
+                      struct base_error *e)
+{
+  (void)e;
+  random_scenario_item(ctx, cls, index, out);
   return 1;
 }
 
@@ -91,9 +100,10 @@ static int draw_cost(struct random_scenario *s, struct dice *d, uint32_t gpu, ui
     a.per_ctx = (lull_ticks)unit * between(d, 1, 4);
   if (one_in(d, 3))
     a.per_pair_q16 = (lull_ticks)unit * between(d, 1, 3) * (one_in(d, 2) ? 65536 : 21845);
-  if (one_in(d, 40))
-    a = (struct cost_analytic){.base = 1};
-  s->hasty |= a.base == 1;
+  if (one_in(d, 20))
+    a = (struct cost_analytic){.base = one_in(d, 2) ? 1 : between(d, 2, HASTY_TICKS)};
+  s->hasty |= a.base <= HASTY_TICKS;
+  s->analytic[gpu] = a;
   s->cost[gpu] = cost_from_analytic(&a, row_tokens, e);
   return s->cost[gpu] ? 0 : -1;
 }
@@ -103,10 +113,11 @@ static void draw_classes(struct random_scenario *s, struct dice *d)
   static const char *const name[RANDOM_CLASSES] = {"red", "green", "blue"};
   s->cfg.nclasses = between(d, 1, RANDOM_CLASSES);
   for (uint32_t c = 0; c < s->cfg.nclasses; c++)
-    s->cls[c] = (struct world_class){.name = name[c],
-                                     .interactive = (uint8_t)one_in(d, 2),
-                                     .slo_ttft = (lull_time)between(d, 1, 5000) * GRID_PS,
-                                     .slo_tpot = (lull_time)between(d, 20, 1000) * GRID_PS};
+    s->cls[c] = (struct world_class){
+        .name = name[c],
+        .interactive = (uint8_t)one_in(d, 2),
+        .slo_ttft = (lull_time)between(d, 1, one_in(d, 2) ? 300 : 5000) * GRID_PS,
+        .slo_tpot = (lull_time)between(d, 20, 1000) * GRID_PS};
 }
 
 static int draw_server(struct random_scenario *s, struct dice *d, uint32_t i, struct base_error *e)
@@ -143,6 +154,60 @@ static int draw_server(struct random_scenario *s, struct dice *d, uint32_t i, st
   return 0;
 }
 
+/* Opened once; embedded. */
+static const struct calibration *fp8(struct base_error *e)
+{
+  static struct calibration *c;
+  if (!c)
+    c = calibration_open("h200-sxm-qwen3-8b-fp8", e);
+  return c;
+}
+
+static int calibrate_server(struct random_scenario *s, struct dice *d, struct world_server *v,
+                            struct base_error *e)
+{
+  struct cost_settings *set = &s->settings[v->gpu];
+  *set = (struct cost_settings){
+      .max_rows = v->max_seqs,
+      .max_tokens = v->token_budget + v->max_seqs * v->row_tokens,
+      .host_step = one_in(d, 3) ? 0 : 1000000 * (lull_time)between(d, 1, 3000),
+      .elementwise_kernels = between(d, 0, 5),
+      .elementwise_launch = 2500000,
+      .elementwise_bytes_per_s = 3500000000000};
+  const struct calibration *c = fp8(e);
+  struct cost_model *m = c ? cost_from_calibration(c, set, e) : NULL;
+  if (!m)
+    return -1;
+  cost_free(s->cost[v->gpu]);
+  s->cost[v->gpu] = m;
+  v->cost = s->gpu[v->gpu].cost = m;
+  s->gpu[v->gpu].copy_bytes_per_s /= s->tempo;
+  return 0;
+}
+
+/* Drawn apart, so that the rest of a seed does not depend on it. */
+static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
+{
+  struct dice d = {s->seed * 0x9e3779b97f4a7c15u + 7};
+  s->tempo = 1;
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    if (s->server[i].row_tokens > 1)
+      return 0;
+  if (!one_in(&d, 4))
+    return 0;
+  s->calibrated = 1;
+  s->hasty = 0;
+  s->tempo = CALIBRATED_TEMPO;
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    if (calibrate_server(s, &d, &s->server[i], e))
+      return -1;
+  for (uint32_t c = 0; c < s->cfg.nclasses; c++) {
+    s->cls[c].slo_ttft *= s->tempo;
+    s->cls[c].slo_tpot *= s->tempo;
+  }
+  return 0;
+}
+
 static int by_time(const void *a, const void *b)
 {
   const struct world_arrival *x = a, *y = b;
@@ -153,16 +218,20 @@ static int by_time(const void *a, const void *b)
 
 static int draw_arrivals(struct random_scenario *s, struct dice *d, struct base_error *e)
 {
+  uint32_t odd = one_in(d, 4) ? 2 : 24; /* one in so many arrives off the grid */
   s->narrivals = between(d, 0, MOST_ARRIVALS);
   s->arrival = calloc(s->narrivals + 1, sizeof *s->arrival);
   if (!s->arrival)
     return base_fail_memory(e);
-  uint32_t span = (uint32_t)(s->cfg.window / GRID_PS);
+  lull_time grid = GRID_PS * s->tempo;
+  uint32_t span = (uint32_t)(s->cfg.window / grid);
   for (uint32_t i = 0; i < s->narrivals; i++) {
     struct world_arrival *a = &s->arrival[i];
     draw_request(s, d, a);
     a->cls = (uint8_t)between(d, 0, s->cfg.nclasses - 1);
-    a->time = (lull_time)between(d, 0, one_in(d, 3) ? span / 8 : span) * GRID_PS;
+    a->time = (lull_time)between(d, 0, one_in(d, 3) ? span / 8 : span) * grid;
+    if (one_in(d, odd))
+      a->time += between(d, 1, GRID_PS - 1); /* within a tick, as a rule */
     if (one_in(d, 8))
       a->time = 0;
     else if (i && one_in(d, 4))
@@ -180,9 +249,13 @@ static void draw_backlogs(struct random_scenario *s, struct dice *d)
     *b = (struct world_backlog){.cls = (uint8_t)between(d, 0, s->cfg.nclasses - 1),
                                 .server = (int)between(d, 0, s->cfg.nservers - 1),
                                 .below = between(d, 1, 5)};
-    s->server[b->server].class_mask |= 1u << b->cls;
-    if (s->server[b->server].model_limit < 1000)
-      s->server[b->server].model_limit = 1000; /* or no item would ever fit */
+    /* or no item would ever fit, and 10,000 of them be lost */
+    struct world_server *v = &s->server[b->server];
+    v->class_mask |= 1u << b->cls;
+    if (v->model_limit < 1000)
+      v->model_limit = 1000;
+    if (v->kv_blocks * v->block_tokens < 4 + 2 * v->row_tokens)
+      v->kv_blocks = 4 + 2 * v->row_tokens;
   }
 }
 
@@ -228,6 +301,8 @@ static int draw_policy(struct random_scenario *s, struct dice *d, struct base_er
   }
   s->cfg.policy = nasty[between(d, 0, 5)];
   s->params[0] = (int64_t)(roll(d) >> 1);
+  s->params[1] = GRID_PS * s->tempo;
+  s->params[2] = s->cfg.window;
   return 0;
 }
 
@@ -239,9 +314,11 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     if (draw_server(s, &d, i, e))
       return -1;
-  uint32_t longest = s->hasty ? 500 : 20000; /* of the order of 1000 steps */
-  s->cfg.window = (lull_time)between(&d, longest / 40, longest) * GRID_PS;
-  s->cfg.drain = one_in(&d, 2) ? LULL_NEVER : (lull_time)between(&d, 0, 4000) * GRID_PS;
+  if (maybe_calibrate(s, e))
+    return -1;
+  uint32_t longest = s->hasty ? 150 : 20000; /* of the order of 1000 steps */
+  s->cfg.window = (lull_time)between(&d, longest / 40, longest) * GRID_PS * s->tempo;
+  s->cfg.drain = one_in(&d, 2) ? LULL_NEVER : (lull_time)between(&d, 0, 4000) * GRID_PS * s->tempo;
   s->cfg.max_preempts = one_in(&d, 8) ? between(&d, 1, 6) : 200;
   draw_backlogs(s, &d);
   return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) ? -1 : 0;

@@ -2,11 +2,16 @@
 /*
  * Small random runs for property tests: everything follows from a 64-bit seed. Lengths like to be
  * whole blocks, pools are tiny, and most times lie on a grid of 640 ps, so that exact ties and
- * shortages are the rule.
+ * shortages are the rule. A quarter of those in which no server speculates takes its costs from the
+ * embedded fp8 calibration: steps of milliseconds, with a law that changes at short contexts; all
+ * other times are longer by the factor `tempo`.
  */
 #ifndef TESTS_RANDOM_SCENARIO_H
 #define TESTS_RANDOM_SCENARIO_H
 
+#include <stdio.h>
+
+#include "models/cost.h"
 #include "models/simdev.h"
 #include "sim/world/world.h"
 
@@ -19,10 +24,14 @@ struct random_scenario {
   struct world_class cls[RANDOM_CLASSES];
   struct world_server server[RANDOM_SERVERS];
   struct world_backlog backlog[RANDOM_BACKLOGS];
-  struct cost_model *cost[RANDOM_SERVERS]; /* owned, by GPU */
-  struct world_arrival *arrival;           /* owned, in time order */
+  struct cost_model *cost[RANDOM_SERVERS];       /* owned, by GPU */
+  struct cost_analytic analytic[RANDOM_SERVERS]; /* what it was made from, by GPU */
+  struct cost_settings settings[RANDOM_SERVERS]; /* likewise if calibrated */
+  int calibrated;                                /* all servers are */
+  lull_time tempo;                               /* 1 where they are not */
+  struct world_arrival *arrival;                 /* owned, in time order */
   uint32_t narrivals, cursor;
-  int hasty;     /* a server's step may last a single tick */
+  int hasty;     /* a server's steps last a few ticks */
   uint32_t roof; /* most tokens that a usual request has */
   int64_t params[RANDOM_PARAMS];
 };
@@ -32,5 +41,10 @@ struct random_scenario *random_scenario_create(uint64_t seed, struct base_error 
 /* Makes it ready for another run. */
 void random_scenario_rewind(struct random_scenario *s);
 void random_scenario_destroy(struct random_scenario *s);
+/* All that was drawn, in the form of a scenario file. A refilled item follows from its number. */
+void random_scenario_print(const struct random_scenario *s, FILE *to);
+/* Item `index` of backlog class cls. */
+void random_scenario_item(const struct random_scenario *s, int cls, uint64_t index,
+                          struct world_arrival *out);
 
 #endif

@@ -125,7 +125,8 @@ static inline uint32_t lull_kv_blocks(const struct lull_request *r, const struct
 
 /*
  * What happened. `time` is the delivery (device now), `at` the occurrence (F15); they are equal in
- * simulation. A step that ends is no event: plan() is (F7).
+ * simulation. A step that ends is no event: plan() is (F7). CANCELLED, STAGE_*, ADAPTER_READY, SAMPLE
+ * and MEMORY are declared for devices and campaigns to come: nothing sends them yet.
  */
 enum lull_event_kind {
   LULL_EV_ARRIVED = 1,   /* request, WAITING; call route() here, else the default holds (F17) */
@@ -198,7 +199,8 @@ struct lull_plan {
   uint32_t wake;          /* enum lull_wake bits wanted, beside the mandatory ones */
   uint32_t wake_classes;  /* ARRIVAL: of these classes, bit c */
   uint64_t wake_steps;    /* STEPS: after so many; 0: never */
-  lull_time wake_time;    /* TIME: at this moment, at least 1 us from now; LULL_NEVER */
+  lull_time wake_time;    /* TIME: at this moment, but 1 us from now at the
+                             earliest; LULL_NEVER: not */
   uint32_t kv_low_blocks; /* KV_LOW; 0: never */
 };
 
@@ -242,9 +244,12 @@ struct lull_host {
   void (*timer)(void *, lull_time at, uint64_t tag); /* a past time means now; within a TIMER event
                                                         it must lie after now (F24) */
   void (*cancel_timer)(void *, uint64_t tag);        /* all that carry the tag */
-  int (*reject)(void *, lull_id, int why);           /* WAITING only: ends FAILED, counted as
-                                                        rejected; why is logged */
-  int (*route)(void *, lull_id, lull_server_id);     /* within its ARRIVED event only */
+  /* WAITING only: it ends FAILED, counted as rejected; why is the policy's own number, logged. 0 or
+   * LULL_NO_STATE. */
+  int (*reject)(void *, lull_id, int why);
+  /* Within its ARRIVED event only. 0, LULL_NO_STATE, or LULL_NO_SERVER where the server does not
+   * take its class or could never hold it. */
+  int (*route)(void *, lull_id, lull_server_id);
   void (*wake)(void *, lull_server_id);              /* plan it at its next boundary (ASKED) */
   void (*abort_step)(void *, lull_server_id);        /* end the step under way at the next layer
                                                         safe point; its work is lost (F13) */
@@ -252,10 +257,11 @@ struct lull_host {
   void (*log)(void *, const char *what, int64_t a, int64_t b); /* decision log */
 
   /*
-   * Builder. chunk: compute up to `tokens` next prompt tokens of a PREFILL request, or admit a
-   * WAITING one (grants KV for its whole prefill) and compute its first; the count is cut to what
-   * is left of the prompt and of the token budget. Returns the tokens granted (>= 1) or an enum
-   * lull_refusal. One chunk a request and plan.
+   * Builder; refused with LULL_NO_STATE outside plan(). chunk: while this plan stands, every step
+   * computes the next `tokens` prompt tokens of a PREFILL request, or of a WAITING one, which is
+   * thereby admitted: it gets KV for its whole prefill and moves to the PREFILL list (read its
+   * `next` before). The count is cut to what is left of the prompt and of the token budget. Returns
+   * the tokens granted (>= 1) or an enum lull_refusal. One chunk a request and plan.
    */
   int (*chunk)(void *, struct lull_plan *, lull_id, uint32_t tokens);
   /* Returns 0 or an enum lull_refusal. how: enum lull_preempt. */

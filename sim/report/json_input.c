@@ -26,6 +26,21 @@ static json_t *classes(struct json_doc *d, const struct scenario *s)
   return list;
 }
 
+/* Attributes that were changed before reading. */
+static json_t *overrides(struct json_doc *d, const struct scenario *s)
+{
+  json_t *list = json_doc_array(d);
+
+  for (uint32_t i = 0; i < s->noverrides; i++) {
+    json_t *o = json_doc_object(d);
+
+    json_doc_text(d, o, "target", s->override[i].target);
+    json_doc_text(d, o, "value", s->override[i].value);
+    json_doc_put(d, list, NULL, o);
+  }
+  return list;
+}
+
 json_t *json_scenario(struct json_doc *d, const struct experiment *x)
 {
   const struct scenario *s = x->scenario;
@@ -47,6 +62,8 @@ json_t *json_scenario(struct json_doc *d, const struct experiment *x)
   for (uint32_t k = 0; k < x->nseeds; k++)
     json_doc_count(d, seeds, NULL, x->seed[k]);
   json_doc_put(d, o, "seeds", seeds);
+  json_doc_put(d, o, "seed_by_hand", json_boolean(x->seed_by_hand));
+  json_doc_put(d, o, "changed_by_hand", overrides(d, s));
   json_doc_put(d, o, "classes", classes(d, s));
   return o;
 }

@@ -107,7 +107,17 @@ static void extent(const struct experiment *x, FILE *out)
   fprintf(out, "%-10s", "Seeds");
   for (uint32_t k = 0; k < x->nseeds; k++)
     fprintf(out, "%s%llu", k ? ", " : "", (unsigned long long)x->seed[k]);
-  fputs(x->nseeds > 1 ? ", pooled\n" : "\n", out);
+  fprintf(out, "%s%s\n", x->nseeds > 1 ? ", pooled" : "", x->seed_by_hand ? ", given by hand" : "");
+}
+
+/* What makes this another run than the scenario as it is written. */
+static void changes(const struct scenario *s, FILE *out)
+{
+  for (uint32_t i = 0; i < s->noverrides; i++)
+    fprintf(out,
+            "%-10s%s = %s, by hand: classes of parameters and figures beside ours are those of "
+            "the unchanged scenario\n",
+            "Changed", s->override[i].target, s->override[i].value);
 }
 
 void parts_opening(const struct experiment *x, FILE *out)
@@ -129,6 +139,7 @@ void parts_opening(const struct experiment *x, FILE *out)
   parameters(s, out);
   targets(s, out);
   extent(x, out);
+  changes(x->scenario, out);
   if (s->note && *s->note)
     text_wrap(out, "Note", 10, s->note);
 }

@@ -67,6 +67,9 @@ static void read_policy(struct reader *r, const xmlNode *node, const char *name,
                         struct scenario_arm *arm)
 {
   struct base_error e = {0};
+  /* a file is named from the scenario's folder, as all files are */
+  if (strchr(name, '/') && name[0] != '/' && r->folder && r->folder[0])
+    name = arena_format(r->arena, "%s/%s", r->folder, name);
   const struct lull_policy *p = policies_find(name, &e);
   if (!p) {
     base_errors_at(r->errors, e.code, node_file(r, node), node_line(node), "<arm> policy: %s",

@@ -94,6 +94,9 @@ enum scenario_sweep_kind { SWEEP_RATIO, /* arms against baseline at each value *
                            SWEEP_BEST };/* best value on each side */
 struct scenario_sweep { const char *id, *title, *target; int kind; uint32_t n; const char **value; const char *note; };
 
+/* One change of an attribute before reading. */
+struct scenario_override { const char *target, *value; };
+
 struct scenario {
   const char *file, *id, *campaign, *title, *note;
   lull_time window, drain;         /* drain: LULL_NEVER: to completion */
@@ -108,10 +111,8 @@ struct scenario {
   uint32_t nreferences; struct scenario_reference *reference;
   uint32_t nparameters; struct scenario_parameter *parameter;
   uint32_t nsweeps; struct scenario_sweep *sweep;
+  uint32_t noverrides; struct scenario_override *override; /* what was changed before reading */
 };
-
-/* One change of an attribute before reading. */
-struct scenario_override { const char *target, *value; };
 
 struct scenario_options {
   const char *data_dir;            /* of "data:" names; NULL: $LULL_DATA, else the default */

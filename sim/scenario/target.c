@@ -117,8 +117,17 @@ static void override(struct reader *r, const struct scenario_override *o)
     base_errors_at(r->errors, e.code, r->file, 0, "%s", e.text);
 }
 
+/* What was changed stays on record in the scenario. */
 void target_override(struct reader *r)
 {
-  for (uint32_t i = 0; i < r->options->noverrides; i++)
-    override(r, &r->options->override[i]);
+  struct scenario *s = &r->whole->s;
+  uint32_t n = r->options->noverrides;
+  s->override = arena_alloc(r->arena, n + 1, sizeof *s->override);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct scenario_override *o = &r->options->override[i];
+    override(r, o);
+    if (s->override)
+      s->override[s->noverrides++] = (struct scenario_override){arena_text(r->arena, o->target),
+                                                                arena_text(r->arena, o->value)};
+  }
 }

@@ -315,10 +315,11 @@ static int refill(struct world *w, const struct world_backlog *b, int *any)
       return -1;
     lost = w->ended > ended ? lost + 1 : 0;
     if (lost > REFILL_MAX_LOST)
-      return base_fail(w->err, BASE_INPUT,
-                       "class '%s': %d backlog items in a row could not be taken; make the KV pool "
-                       "larger or the items smaller",
-                       w->cfg->cls[b->cls].name, lost);
+      return base_fail(
+          w->err, BASE_INPUT,
+          "class '%s': %d backlog items in a row ended at their arrival: they do not fit "
+          "the KV pool (make it larger or them smaller), or the policy rejects them",
+          w->cfg->cls[b->cls].name, lost);
   }
   return 0;
 }

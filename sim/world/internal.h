@@ -52,7 +52,8 @@ struct server {
   uint64_t step;
   lull_time boundary;
   struct lull_batch batch; /* rows, chunks; ctx_q16 is that of `step` */
-  struct lull_chunk *chunk;
+  struct lull_chunk *chunk; /* [max_seqs]: where the plan's chunks are */
+  struct lull_chunk *lent;  /* [max_seqs]: where they were at submit; the device's until it ends */
   uint32_t rows;
   int64_t ctx_q16, ctx_inc_q16;
   lull_id *heap;           /* finish heap by (finish_step, id): [rows] */

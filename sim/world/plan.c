@@ -175,7 +175,9 @@ int plan_submit(struct world *w, struct server *s)
   b->row_tokens = s->cfg->row_tokens;
   b->ctx_q16 = s->ctx_q16;
   b->ctx_inc_q16 = s->ctx_inc_q16;
-  b->chunk = s->chunk;
+  b->chunk = s->lent;
+  if (b->chunks)
+    memcpy(s->lent, s->chunk, b->chunks * sizeof *s->lent);
   b->chunk_tokens = b->chunk_ends = 0;
   b->chunk_work = 0;
   for (uint32_t i = 0; i < b->chunks; i++) {

@@ -270,6 +270,22 @@ static void waste_partial(struct world *w, struct server *s, lull_time from, lul
   w->out->gpu_account[s->cfg->gpu][account] += credit_lost;
 }
 
+/* Of the step under way, which the device ended at `end`: how long kernels ran in it after `cut`. A
+ * step begins with its host time. */
+static lull_time busy_after(const struct world *w, const struct server *s, lull_time cut,
+                            lull_time end)
+{
+  struct cost_shape shape;
+  struct cost_step c;
+  if (cut >= end)
+    return 0;
+  shape_now(w, s, &shape);
+  cost_eval(s->cfg->cost, &shape, &c);
+  lull_time kernels = s->step_start + c.host * LULL_TICK_PS;
+  lull_time from = cut > kernels ? cut : kernels;
+  return from < end ? end - from : 0;
+}
+
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c)
 {
   const struct lull_span *sp = &c->span;
@@ -281,7 +297,7 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   if (n && take_steps(w, s, sp, n))
     return -1;
   lull_time busy_end = c->end < cut ? c->end : cut;
-  w->out->gpu_busy[s->cfg->gpu] += c->busy - (c->end - busy_end); /* after a cut: not ours */
+  w->out->gpu_busy[s->cfg->gpu] += c->busy - busy_after(w, s, busy_end, c->end);
   int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
   if (partial && busy_end > s->step_start)
     waste_partial(w, s, s->step_start, busy_end);

@@ -47,10 +47,11 @@ static int init_server(struct world *w, uint32_t i)
   memset(s->tail, -1, sizeof s->tail);
   s->block_shift = (uint32_t)__builtin_ctz(c->block_tokens);
   s->chunk = calloc(c->max_seqs, sizeof *s->chunk);
+  s->lent = calloc(c->max_seqs, sizeof *s->lent);
   s->heap = calloc(c->max_seqs, sizeof *s->heap);
   s->fresh = calloc(c->max_seqs, sizeof *s->fresh);
   s->residue = calloc(c->block_tokens, sizeof *s->residue);
-  if (!s->chunk || !s->heap || !s->fresh || !s->residue)
+  if (!s->chunk || !s->lent || !s->heap || !s->fresh || !s->residue)
     return base_fail_memory(w->err);
   s->plan.wake_time = LULL_NEVER;
   w->wake_at[i] = LULL_NEVER;
@@ -144,6 +145,7 @@ static void world_free(struct world *w)
     if (s->reserved)
       w->ops->release(w->dev, s->cfg->gpu, (int64_t)s->cfg->kv_blocks * s->cfg->block_bytes);
     free(s->chunk);
+    free(s->lent);
     free(s->heap);
     free(s->fresh);
     free(s->residue);

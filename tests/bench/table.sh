@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# make bench: the table of `lull bench` with, beside each row, the bare loop on the same requests in
+# the same run, and how many times slower lull is. Several minutes.
+#   LULL, BARELOOP   the programs
+#   BENCH_SIZES      requests a run (default: 10000 1000000 10000000)
+# Where both programs must agree on when each request ends, and do, it says "same".
+set -u
+LC_ALL=C
+export LC_ALL
+: "${LULL:?must name the program}" "${BARELOOP:?must name the bare loop}"
+sizes=${BENCH_SIZES:-10000 1000000 10000000}
+scratch=$(mktemp -d) || exit 6
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 5' HUP INT TERM
+
+bare() { # WORKLOAD REQUESTS: rate, spread, digest
+  "$BARELOOP" "$1" "$2" "$([ "$2" -ge 10000000 ] && echo 3 || echo 5)" | awk '{ print $3, $5, $6 }'
+}
+
+row() { # WORKLOAD REQUESTS
+  if ! "$LULL" bench --workload "$1" --requests "$2" >"$scratch/out" 2>"$scratch/err"; then
+    printf '%-9s %s requests: skipped: ' "$1" "$2"
+    sed -n '1s/^lull: //p' "$scratch/err"
+    return
+  fi
+  [ -f "$scratch/head" ] || {
+    sed -n 1p "$scratch/out" >"$scratch/head"
+    printf '%s %16s %7s %7s %s\n' "$(cat "$scratch/head")" 'Bare loop' Spread Times 'Ends'
+  }
+  case $1 in
+  W7|*-*[a-z]) set -- "$1" "$2" '' ;;
+  *) set -- "$1" "$2" "$(bare "$1" "$2")" ;;
+  esac
+  sed -n 2p "$scratch/out" | awk -v bare="$3" '
+    { rate = 0; for (i = 2; i <= NF; i++) if ($i == "Mreq/s") rate = $(i - 1) }
+    bare == "" { print; next }
+    { split(bare, b, " ")
+      printf "%s %9.2f Mreq/s %7s %7.1f %s\n", $0, b[1], b[2], b[1] / rate,
+        $1 == "W6" ? "-" : $NF == b[3] ? "same" : "DIFFER" }' | tee -a "$scratch/rows"
+}
+
+for w in W1 W2 W3 W4 W5 W6 W7; do
+  for n in $sizes; do
+    row "$w" "$n"
+  done
+done
+middle=$(for n in $sizes; do [ "$n" -le 1000000 ] && echo "$n"; done | tail -n 1)
+for w in W1-log W1-tables out-10 out-1000 run-8 run-256; do
+  row "$w" "${middle:-10000}"
+done
+sed -n '4,$p' "$scratch/out"
+
+# What is aimed at; times are reported and never a test.
+awk '
+  function rate(i) { for (i = 2; i <= NF; i++) if ($i ~ /req\/s$/) return $i == "req/s" ? $(i - 1) / 1e6 : $(i - 1) }
+  function size(i) { for (i = 2; i <= NF; i++) if ($i ~ /req\/s$/) return $(i - 2) }
+  function aim(what, value, bound, below) {
+    printf "  %-46s %8.2f  %s %g: %s\n", what, value, below ? "<=" : ">=", bound,
+      (below ? value <= bound : value >= bound) ? "yes" : "no" }
+  function over(a, b) { return a > b ? a / b : b / a }
+  { n = size(); r[$1, n] = rate(); last[$1] = n > last[$1] ? n : last[$1]
+    if ($(NF - 1) ~ /^[0-9.]+$/) times[$1, n] = $(NF - 1)
+    if (n <= 1000000) at[$1] = n
+    for (i = NF; i > 1; i--) if (length($i) == 16 && $i ~ /^[0-9a-f]+$/) { peak[$1, n] = $(i - 2); break } }
+  END {
+    print "\nAims"
+    for (i = 1; i <= 3; i++) if (at["W" i]) aim("W" i " Mreq/s", r["W" i, at["W" i]], 1)
+    for (i = 1; i <= 6; i++) if (at["W" i])
+      aim("W" i " times slower than the bare loop", times["W" i, at["W" i]], i == 6 ? 10 : 6, 1)
+    if (at["W7"]) aim("W7 Mreq/s", r["W7", at["W7"]], 0.1)
+    aim("10 against 1,000 output tokens", over(r["out-10", at["out-10"]], r["out-1000", at["out-1000"]]), 1.5, 1)
+    aim("8 against 256 running", over(r["run-8", at["run-8"]], r["run-256", at["run-256"]]), 2, 1)
+    for (i = 1; i <= 7; i++) if (last["W" i]) {
+      w = "W" i; aim(w " peak MB of " last[w] " requests", peak[w, last[w]], 300, 1) }
+  }' "$scratch/rows"
+! grep -q DIFFER "$scratch/rows"

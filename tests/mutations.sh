@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Deliberate mistakes: each must make the property test fail, else that test proves little.
+#
+# mutants/NAME.sed edits a copy of one source file; its second line is "# FILE: what is wrong".
+# The copy is compiled and linked before the library that holds the right one. A mutation that no
+# longer changes its file, or does not compile, is a failure too. All of them run where
+# LULL_TEST_LONG is set, else those of `quick`; arguments name others.
+set -u
+srcdir=${srcdir:-.}
+. "$srcdir/tests/tap.sh"
+
+: "${MUTANT_COMPILE:?must compile C files for this build}"
+: "${MUTANT_LIBS:?must name what the property test is linked with}"
+quick='f2-submit-early f3-boundary-at-now f6-shares-a-submit f11-growth-at-the-border
+  f19-gap-of-resumed-rows preempted-goes-last'
+seeds=${LULL_MUTATION_SEEDS:-2000}
+seconds=120
+
+# build: the property test with $scratch/mutant.c in the place of the file it is a copy of
+build() {
+  $MUTANT_COMPILE -w -c "$scratch/mutant.c" \
+    -o "$scratch/mutant.o" >"$scratch/out" 2>&1 &&
+    $MUTANT_COMPILE -o "$scratch/mutant" tests/check_world_property.o "$scratch/mutant.o" \
+      libtesting.a liblull.a $MUTANT_LIBS >"$scratch/out" 2>&1
+}
+
+# run_seeds N: 0 they pass, 124 or more not within the time, else one does not
+run_seeds() {
+  CK_FORK=no LULL_PROPERTY_N=$1 LULL_PROPERTY_STOP=1 \
+    timeout -k 1 "$seconds" "$scratch/mutant" >"$scratch/out" 2>&1
+}
+
+try() { # NAME
+  script=$srcdir/tests/mutants/$1.sed
+  about=$(sed -n '2s/^# //p' "$script")
+  file=${about%%:*}
+  name="$1 (${about#*: })"
+  if ! sed -f "$script" "$srcdir/$file" >"$scratch/mutant.c" 2>"$scratch/out"; then
+    fail "$name: no script for sed" "$scratch/out"
+  elif cmp -s "$srcdir/$file" "$scratch/mutant.c"; then
+    fail "$name: changes nothing in $file; bring it up to date"
+  elif ! build; then
+    fail "$name: does not compile" "$scratch/out"
+  else
+    run_seeds "$seeds"
+    code=$?
+    if [ $code -eq 0 ] || grep -q 'no longer reach' "$scratch/out"; then
+      fail "$name: not noticed in $seeds seeds" "$scratch/out"
+    elif [ $code -eq 124 ] || [ $code -eq 137 ]; then
+      fail "$name: neither noticed nor over in $seconds s" "$scratch/out"
+    else
+      pass "$name"
+      sed -n '/^seed /{s/^/# /p;q;}' "$scratch/out"
+    fi
+  fi
+}
+
+if [ ! -f tests/check_world_property.o ]; then
+  skip 'mutations' 'the property test was not built'
+  done_testing
+  exit
+fi
+command -v timeout >/dev/null || { skip 'mutations' 'no timeout command'; done_testing; exit; }
+
+# The way they are built is right if a copy without a mistake passes.
+cp "$srcdir/sim/world/step.c" "$scratch/mutant.c"
+build && run_seeds 100
+check 'no mutation' $? "$scratch/out"
+
+if [ $# -gt 0 ]; then
+  names=$*
+elif [ -n "${LULL_TEST_LONG:-}" ]; then
+  names=$(cd "$srcdir/tests/mutants" && ls ./*.sed | sed 's|^\./||; s|\.sed$||')
+else
+  names=$quick
+fi
+for name in $names; do
+  try "$name"
+done
+done_testing
