@@ -19,7 +19,7 @@ trap 'exit 5' HUP INT TERM
 } >"$scratch/machine"
 sh "$here/table.sh" >"$scratch/all" || { cat "$scratch/all"; exit 1; }
 # the notes between table and aims stand in the page itself
-awk '/^Cost of a request/ || /^One process/ { skip = 1 } /^Aims/ { skip = 0 } !skip' "$scratch/all" >"$scratch/table"
+awk '/^Cost of a request/ || /^One process/ { skip = 1 } /^Aims/ { skip = 0; print "" } !skip' "$scratch/all" >"$scratch/table"
 sh "$here/instructions.sh" --update >"$scratch/instructions" || exit 1
 awk -v dir="$scratch" '
   /^<!-- end -->$/ { inside = 0 }

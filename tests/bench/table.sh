@@ -61,7 +61,7 @@ awk '
   function over(a, b) { return a > b ? a / b : b / a }
   { n = size(); r[$1, n] = rate(); last[$1] = n > last[$1] ? n : last[$1]
     if ($(NF - 1) ~ /^[0-9.]+$/) times[$1, n] = $(NF - 1)
-    if (n <= 1000000) at[$1] = n
+    if (n < 2000000) at[$1] = n
     for (i = NF; i > 1; i--) if (length($i) == 16 && $i ~ /^[0-9a-f]+$/) { peak[$1, n] = $(i - 2); break } }
   END {
     print "\nAims"
