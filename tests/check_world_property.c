@@ -31,8 +31,9 @@ struct outcome {
 
 static void take_line(void *ctx, const struct world_log_line *l)
 {
-  static const char *const kind[] = {"event", "plan",   "chunk", "preempt", "resume", "planned",
-                                     "route", "reject", "abort", "timer",   "forced", "text"};
+  static const char *const kind[] = {"event",   "plan",  "chunk",  "preempt", "resume",
+                                     "planned", "route", "reject", "abort",   "timer",
+                                     "forced",  "text",  "train"};
   struct outcome *o = ctx;
   if (o->size + 256 > o->cap) {
     o->cap = o->cap ? 2 * o->cap : 1 << 16;
@@ -205,6 +206,11 @@ static int differ_totals(const struct world_result *a, const struct world_result
                         why, size))
         return 1;
   }
+  for (uint32_t i = 0; i < cfg->njobs; i++)
+    if (differ_number("micro-steps of job", (int)i, a->job[i].micro_steps, b->job[i].micro_steps,
+                      why, size) ||
+        differ_number("busy time of job", (int)i, a->job[i].busy, b->job[i].busy, why, size))
+      return 1;
   for (int k = 0; k < WORLD_ACCOUNTS; k++)
     if (differ_number(world_account_name[k], -1, a->account[k], b->account[k], why, size))
       return 1;
@@ -287,7 +293,7 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
  */
 
 static struct {
-  uint64_t runs, failed, steps, plans, preempts, swaps, aborts, forced, unfinished;
+  uint64_t runs, failed, steps, plans, preempts, swaps, aborts, forced, unfinished, micro, shared;
 } seen;
 
 static void count(const struct outcome *o, const struct world_config *cfg)
@@ -301,6 +307,11 @@ static void count(const struct outcome *o, const struct world_config *cfg)
   seen.swaps += o->r.swaps;
   seen.aborts += o->r.aborts;
   seen.forced += o->r.forced;
+  for (uint32_t i = 0; i < cfg->njobs; i++) {
+    seen.micro += o->r.job[i].micro_steps;
+    seen.shared += o->r.gpu_account[cfg->job[i].gpu][WORLD_TRAINING] !=
+                   12 * (base_int128)o->r.job[i].busy;
+  }
   for (uint32_t c = 0; c < cfg->nclasses; c++) {
     seen.preempts += o->r.cls[c].preempts;
     seen.unfinished += o->r.cls[c].unfinished;
@@ -364,11 +375,13 @@ START_TEST(worlds_agree)
   ck_assert_msg(seen.failed * 10 < seen.runs, "%" PRIu64 " of %" PRIu64 " runs stalled or broke",
                 seen.failed, seen.runs);
   ck_assert_msg(seen.preempts > n && seen.swaps > n / 4 && seen.aborts > n / 16 &&
-                    seen.forced > n / 16 && seen.unfinished > n / 16 && seen.steps > 50 * n,
+                    seen.forced > n / 16 && seen.unfinished > n / 16 && seen.steps > 50 * n &&
+                    seen.micro > n && seen.shared > n / 8,
                 "the scenarios no longer reach what they are for: steps %" PRIu64
                 ", preempts %" PRIu64 ", swaps %" PRIu64 ", aborts %" PRIu64 ", forced %" PRIu64
-                ", unfinished %" PRIu64,
-                seen.steps, seen.preempts, seen.swaps, seen.aborts, seen.forced, seen.unfinished);
+                ", unfinished %" PRIu64 ", micro-steps %" PRIu64 ", shared GPUs %" PRIu64,
+                seen.steps, seen.preempts, seen.swaps, seen.aborts, seen.forced, seen.unfinished,
+                seen.micro, seen.shared);
 }
 END_TEST
 

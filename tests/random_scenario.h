@@ -19,6 +19,7 @@ struct random_scenario {
   struct world_class cls[RANDOM_CLASSES];
   struct world_server server[RANDOM_SERVERS];
   struct world_backlog backlog[RANDOM_BACKLOGS];
+  struct world_job job[RANDOM_SERVERS];
   struct cost_model *cost[RANDOM_SERVERS]; /* owned, by GPU */
   struct world_arrival *arrival;           /* owned, in time order */
   uint32_t narrivals, cursor;
