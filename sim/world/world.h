@@ -7,8 +7,8 @@
  *
  * INSTANT. deliver until quiet; then plan, one server at a time (lowest index first, those that
  * are at a boundary and have a reason), delivering again after each plan; then submit, servers by
- * index, then jobs; then wait until min(next scheduled arrival, timer, time wake). "Deliver until quiet" is a
- * loop of:
+ * index, then jobs; then wait until min(next scheduled arrival, timer, time wake). "Deliver until
+ * quiet" is a loop of:
  *   1. completions of the device, by (end, lane); the device is polled again after any interrupt;
  *   2. arrivals due, in row order;
  *   3. timers due, by (time, order of setting);
@@ -56,15 +56,16 @@
  * prompt + generated; back in WAITING by (arrival, id). tokens discarded += KV tokens dropped. Swap
  * copies ceil(kv / block) blocks out, and as many in again, on the server's copy lane.
  *
- * JOB. Trains in the background on a server's GPU, at most one a GPU: a micro-step is submitted at the
- * end of an instant if the job runs, none is under way and one is left. A job is active while one is
- * under way or due. When all is quiet and a job has become active, or is no more, since it was last
- * looked at so (before the run it is not), its server gets the reason LANE if its plan asks for it,
- * and is interrupted at the boundary. Nothing else tells of jobs. They do not keep a run from being
- * stalled, except for a micro-step after whose end LANE will wake a server.
+ * JOB. Trains in the background on a server's GPU, at most one a GPU: a micro-step is submitted at
+ * the end of an instant if the job runs, none is under way and one is left. A job is active while a
+ * micro-step is under way or due. Once all is quiet: a job that became active, or no longer is,
+ * since this was last looked at (at first none is) gives its server the reason LANE if the plan asks
+ * for it, and an interrupt at the boundary. Nothing else tells of jobs. They keep no run from being
+ * stalled, except by a micro-step after whose end LANE will wake a server.
  *
  * LEDGER. Unit 1/12 ps, 128 bits. While m compute lanes of a GPU are active each earns 12/m a
- * picosecond: a step's credit is the sum over its time, a job's goes to training. Within a step of T ticks, slope s and chunk part P: u = (T - (s*ctx_q16 >> 16) - P) /
+ * picosecond: a step's credit is the sum over its time, a job's goes to training. Within a step of
+ * T ticks, slope s and chunk part P: u = (T - (s*ctx_q16 >> 16) - P) /
  * (rows * row_tokens + chunk_tokens), floored; w = P / chunk_work, floored; rate = credit / T,
  * floored. A row's stay (join to leave) earns floor((sum over its steps of rate * (u * row_tokens
  * * 2^16 + s * context_q16)) / 2^16), with context_q16 = (kv0 << 16) + phase + k * rate_q16 before
@@ -79,15 +80,15 @@
  *
  * IDLE time of a GPU is idle_waiting if, at its start, some unfinished request or open backlog
  * exists in the arm, else idle; from the window's end on it is drain. None is idle while a job's
- * micro-step is under way. Intervals are cut at the
- * window's end and whenever that condition or the lane's activity changes. A GPU that has no
- * forward ticket and no micro-step but a copy is exposed_transfer.
+ * micro-step is under way. Intervals are cut at the window's end and whenever that condition or the
+ * lanes' activity changes. A GPU that has no forward ticket and no micro-step but a copy is
+ * exposed_transfer.
  *
  * END. At the end of the instant in which no unfinished request is left, the window is over and no
  * arrival is pending; or at window + drain deadline, when what is unfinished is counted so; or when
  * *stop is set (partial). The paid time is end * GPUs. A step under way at the end is cut there: its
- * time is wasted on its first class; a micro-step is charged up to there and not counted. With nothing pending, no deadline and DRAIN delivered, a run
- * that has unfinished requests is stalled.
+ * time is wasted on its first class; a micro-step is charged up to there and not counted. With
+ * nothing pending, no deadline and DRAIN delivered, a run that has unfinished requests is stalled.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -230,8 +231,8 @@ struct world_record {
 };
 
 enum world_account { WORLD_LIVE_USEFUL, WORLD_LIVE_LATE, WORLD_BATCH_USEFUL, WORLD_BATCH_WASTED,
-  WORLD_LIVE_WASTED, WORLD_TRAINING, WORLD_EXPOSED_TRANSFER, WORLD_IDLE_WAITING, WORLD_IDLE, WORLD_DRAIN,
-  WORLD_ACCOUNTS };
+  WORLD_LIVE_WASTED, WORLD_TRAINING, WORLD_EXPOSED_TRANSFER, WORLD_IDLE_WAITING, WORLD_IDLE,
+  WORLD_DRAIN, WORLD_ACCOUNTS };
 extern const char *const world_account_name[WORLD_ACCOUNTS]; /* "live useful", ... */
 
 struct world_class_result {
