@@ -107,6 +107,27 @@ START_TEST(job_ends_within_a_step)
 END_TEST
 
 /*
+ * The same without slowdown: only the ledger sees the job. It ends at 400, 102 into the third step,
+ * which earned 102 * 384 + 17 * 768 = 52224, 438 a tick of 119 and 102 left over.
+ */
+START_TEST(shares_change_where_speeds_do_not)
+{
+  const struct world_arrival a[] = {{.prompt = 8, .output = 11, .cls = 1}};
+  struct stage s = job_stage(a, 1, 400);
+  s.job.micro_steps = 1;
+  s.contended_ps = TICK;
+  run(&s);
+  want_times(&s, 0, 0, 180 * TICK, 1405 * TICK);
+  want_job(&s, 1, 400 * TICK);
+  ck_assert_int_eq(s.r.record[0].share, 384 * (176 + 118) + 438 * 119 + SHARE * 988);
+  ck_assert_int_eq((int64_t)s.r.cls[1].residue, 384 * 4 + 102);
+  want_account(&s, WORLD_TRAINING, SHARE * 200);
+  want_account(&s, WORLD_BATCH_USEFUL, SHARE * 1205);
+  stage_end(&s);
+}
+END_TEST
+
+/*
  * A contended tick of 100 ps. The first request takes 110 ticks, 11000 ps, as many of the job are
  * done. Alone until 12800 ps it does 28 more in 1800 ps: 8 ps of the split tick are done again. At
  * 23800 ps it has 248 of 1000, and the other 752 take 48128 ps.
@@ -179,6 +200,26 @@ START_TEST(safe_point_is_work)
   want_account(&s, WORLD_BATCH_WASTED, 45 * 576);
   want_account(&s, WORLD_BATCH_USEFUL, 260 * 576);
   want_job(&s, 0, 1000 * TICK);
+  stage_end(&s);
+}
+END_TEST
+
+/*
+ * The job's only micro-step ends at 30, with 20 ticks of the step done. Alone it has 50 at 60, and
+ * the safe point at 90 is at 100. The lost step earned 30 * 384 + 70 * 768.
+ */
+START_TEST(safe_point_after_a_change_of_speed)
+{
+  const struct world_arrival a[] = {{.prompt = 8, .output = 1, .cls = 1},
+                                    {.time = 60, .prompt = 8, .output = 1, .cls = 1}};
+  struct stage s = job_stage(a, 2, 20);
+  s.job.micro_steps = 1;
+  s.abort_on_arrival = 1;
+  run(&s);
+  want_times(&s, 1, 100 * TICK, 360 * TICK, 360 * TICK);
+  want_account(&s, WORLD_BATCH_WASTED, 30 * 384 + 70 * SHARE);
+  want_account(&s, WORLD_BATCH_USEFUL, 260 * SHARE);
+  want_job(&s, 1, 30 * TICK);
   stage_end(&s);
 }
 END_TEST
@@ -263,9 +304,11 @@ int main(void)
   TCase *t = tcase_create("by hand");
   tcase_add_test(t, side_by_side);
   tcase_add_test(t, job_ends_within_a_step);
+  tcase_add_test(t, shares_change_where_speeds_do_not);
   tcase_add_test(t, split_tick_is_done_again);
   tcase_add_test(t, pause_and_run);
   tcase_add_test(t, safe_point_is_work);
+  tcase_add_test(t, safe_point_after_a_change_of_speed);
   tcase_add_test(t, waiting_for_a_job_is_no_stall);
   tcase_add_test(t, jobs_hide_no_stall);
   tcase_add_test(t, jobs_that_cannot_be);
