@@ -299,16 +299,17 @@ static void report_steps(struct lull_device *d, struct lane *l, uint64_t n,
                          struct lull_completion *c)
 {
   lull_ticks second = l->seg.first + l->seg.inc;
+  lull_time end = boundary(l, n);
   c->span = (struct lull_span){.steps = n,
-                               .first_end = boundary(l, n ? 1 : 0),
+                               .first_end = n > 1 ? boundary(l, 1) : end,
                                .second_dur = second * l->speed,
                                .dur_inc = l->seg.inc * l->speed,
-                               .last_end = boundary(l, n)};
+                               .last_end = end};
   if (!n)
     return;
-  c->busy = l->busy_before + kernel_time(l, c->span.last_end - l->anchor) -
+  c->busy = l->busy_before + kernel_time(l, end - l->anchor) -
             (lull_time)(n - 1) * l->seg.host * l->speed;
-  l->began = l->anchor = c->span.last_end;
+  l->began = l->anchor = end;
   l->did = l->busy_before = 0;
   l->done += n;
   if (l->done < l->target || l->aborting)

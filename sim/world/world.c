@@ -262,7 +262,9 @@ static int instant(struct world *w)
     if (plan_submit(w, &w->srv[i]))
       return -1;
   }
-  return jobs_submit(w) ? -1 : account_check(w);
+  if (w->cfg->njobs && jobs_submit(w))
+    return -1;
+  return account_check(w);
 }
 
 /* Time passes: what was idle is charged, what ended is taken in. */
@@ -278,7 +280,8 @@ static int pass_time(struct world *w)
   lull_time before = w->now;
   w->now = now;
   account_time(w, before, now);
-  jobs_pass_time(w, before, now);
+  if (w->cfg->njobs)
+    jobs_pass_time(w, before, now);
   return deliver_completions(w, n);
 }
 
