@@ -2,7 +2,11 @@
 /*
  * A forward ticket is cut into segments: runs of steps whose durations are one arithmetic series
  * (one step where there is no such law). The end of a segment is a report. Everything else follows
- * from "anchor + series(n)": the next report, the boundary an interrupt finds, the progress.
+ * from "anchor + series(n)": the next report, the boundary an interrupt finds, the progress. A
+ * training micro-step is a segment of one step.
+ *
+ * Lanes that contend (F4, F5) run at more picoseconds a tick. When the active set of a GPU changes
+ * within a step, the anchor moves to that moment and `did` keeps the whole ticks done before it.
  */
 #include "models/simdev.h"
 
@@ -24,35 +28,39 @@ struct lane {
   int gpu;
   uint8_t kind, busy, aborting;
   struct lull_work work;
-  uint64_t done, target; /* FORWARD: steps reported; steps after which it stops */
-  lull_time anchor;      /* boundary of step `done`, or the start of a copy */
+  uint64_t done, target; /* steps reported; steps after which it stops */
+  lull_time began;       /* boundary of step `done`, or the start of a copy */
+  lull_time anchor;      /* began, or a later change of speed within the step */
+  lull_ticks did;        /* whole ticks of the step done before the anchor */
+  int64_t speed;         /* ps a tick */
   struct segment seg;    /* steps from `done` on */
-  lull_time abort_end;   /* aborting: the safe point, in the step after `target` */
+  lull_ticks abort_at;   /* aborting: the safe point, in ticks of the step after `target` */
   lull_time copy_end;
   lull_time next; /* when it has something to tell next: LULL_NEVER when free */
 };
 
 struct lull_device {
   lull_time now;
-  int ngpus, nlanes;
+  int ngpus, nlanes, training; /* training: a lane for it was opened */
   struct simdev_gpu *gpu;
   int64_t *reserved; /* bytes by GPU */
+  uint8_t *active;   /* by GPU: kinds of compute lanes active when time last moved, bit by kind */
   struct lane lane[LULL_LANES];
 };
 
-/* Time of n steps of a segment, saturating (F21: the sum needs 128 bits). */
-static lull_time series(const struct segment *s, uint64_t n)
+/* Ticks of n steps of a segment (F21: the sum needs 128 bits). */
+static int128 series(const struct segment *s, uint64_t n)
 {
-  int128 ticks = (int128)n * s->first + (int128)s->inc * ((int128)n * ((int128)n - 1) / 2);
-  int128 ps = ticks * LULL_TICK_PS;
-  return ps >= LULL_NEVER ? LULL_NEVER : (lull_time)ps;
+  return (int128)n * s->first + (int128)s->inc * ((int128)n * ((int128)n - 1) / 2);
 }
 
-/* Boundary after n further steps of the segment. */
+/* Boundary after n further steps of the segment, saturating. */
 static lull_time boundary(const struct lane *l, uint64_t n)
 {
-  lull_time d = series(&l->seg, n);
-  return d >= LULL_NEVER - l->anchor ? LULL_NEVER : l->anchor + d;
+  if (!n)
+    return l->began;
+  int128 ps = (series(&l->seg, n) - l->did) * l->speed;
+  return ps >= LULL_NEVER - l->anchor ? LULL_NEVER : l->anchor + (lull_time)ps;
 }
 
 /* The largest n in [0, max] whose boundary is <= t (t >= anchor). */
@@ -112,16 +120,31 @@ static void next_segment(struct lull_device *d, struct lane *l)
     l->seg.n = 1;
 }
 
+/* The step after n further ones: where its ticks are counted from, and how many were done there. */
+static lull_time ticks_from(const struct lane *l, uint64_t n, lull_ticks *done)
+{
+  *done = n ? 0 : l->did;
+  return n ? boundary(l, n) : l->anchor;
+}
+
+/* Aborting: the moment of the safe point, in the step after n further ones. */
+static lull_time abort_time(const struct lane *l, uint64_t n)
+{
+  lull_ticks done;
+  lull_time from = ticks_from(l, n, &done);
+  return from + (l->abort_at - done) * l->speed;
+}
+
 /* When the lane has something to tell next. */
 static lull_time next_report(const struct lane *l)
 {
   if (!l->busy)
     return LULL_NEVER;
-  if (l->work.kind != LULL_WORK_FORWARD)
+  if (l->kind == LULL_LANE_COPY)
     return l->copy_end;
   uint64_t n = segment_steps(l);
   if (l->aborting && n < l->seg.n)
-    return l->abort_end;
+    return abort_time(l, n);
   return boundary(l, n);
 }
 
@@ -132,10 +155,13 @@ static lull_time sim_now(struct lull_device *d)
 
 static int sim_lane_open(struct lull_device *d, const int *gpu, int n, int kind)
 {
-  if (n != 1 || kind == LULL_LANE_TRAIN)
+  if (n != 1)
     return LULL_DEV_UNSUPPORTED;
   if (gpu[0] < 0 || gpu[0] >= d->ngpus || d->nlanes == LULL_LANES)
     return LULL_DEV_BAD_CALL;
+  if (kind == LULL_LANE_TRAIN && d->gpu[gpu[0]].contended_ps < LULL_TICK_PS)
+    return LULL_DEV_UNSUPPORTED;
+  d->training |= kind == LULL_LANE_TRAIN;
   d->lane[d->nlanes] = (struct lane){.gpu = gpu[0], .kind = (uint8_t)kind, .next = LULL_NEVER};
   return d->nlanes++;
 }
@@ -149,31 +175,49 @@ static lull_time copy_time(const struct simdev_gpu *g, int64_t bytes)
   return ticks * LULL_TICK_PS >= LULL_NEVER ? LULL_NEVER : (lull_time)(ticks * LULL_TICK_PS);
 }
 
-static int sim_submit(struct lull_device *d, const struct lull_work *w)
+static int check_work(const struct lull_device *d, const struct lull_work *w)
 {
   if (w->size < sizeof *w || w->lane < 0 || w->lane >= d->nlanes)
     return LULL_DEV_BAD_CALL;
-  struct lane *l = &d->lane[w->lane];
-  if (l->busy)
-    return LULL_DEV_BAD_CALL;
-  if (w->kind == LULL_WORK_FORWARD) {
-    if (l->kind != LULL_LANE_SERVE || !w->batch || !w->repeat ||
-        (!w->batch->rows && !w->batch->chunks))
-      return LULL_DEV_BAD_CALL;
-  } else if (w->kind == LULL_WORK_COPY_OUT || w->kind == LULL_WORK_COPY_IN) {
-    if (l->kind != LULL_LANE_COPY || w->bytes < 0)
-      return LULL_DEV_BAD_CALL;
-  } else {
+  const struct lane *l = &d->lane[w->lane];
+  int good;
+  if (w->kind == LULL_WORK_FORWARD)
+    good = l->kind == LULL_LANE_SERVE && w->batch && w->repeat &&
+           (w->batch->rows || w->batch->chunks);
+  else if (w->kind == LULL_WORK_TRAIN_MICRO)
+    good = l->kind == LULL_LANE_TRAIN && w->ticks > 0;
+  else if (w->kind == LULL_WORK_COPY_OUT || w->kind == LULL_WORK_COPY_IN)
+    good = l->kind == LULL_LANE_COPY && w->bytes >= 0;
+  else
     return LULL_DEV_UNSUPPORTED;
-  }
+  return good && !l->busy ? LULL_DEV_OK : LULL_DEV_BAD_CALL;
+}
+
+/* Picoseconds a tick on a GPU with this active set. */
+static int64_t speed_of(const struct lull_device *d, int gpu)
+{
+  const uint8_t both = 1 << LULL_LANE_SERVE | 1 << LULL_LANE_TRAIN;
+  return d->active[gpu] == both ? d->gpu[gpu].contended_ps : LULL_TICK_PS;
+}
+
+static int sim_submit(struct lull_device *d, const struct lull_work *w)
+{
+  int st = check_work(d, w);
+  if (st)
+    return st;
+  struct lane *l = &d->lane[w->lane];
   l->work = *w;
   l->busy = 1;
   l->aborting = 0;
   l->done = 0;
-  l->target = w->repeat;
-  l->anchor = d->now;
+  l->target = w->kind == LULL_WORK_FORWARD ? w->repeat : 1;
+  l->began = l->anchor = d->now;
+  l->did = 0;
+  l->speed = speed_of(d, l->gpu);
   if (w->kind == LULL_WORK_FORWARD)
     next_segment(d, l);
+  else if (w->kind == LULL_WORK_TRAIN_MICRO)
+    l->seg = (struct segment){.n = 1, .first = w->ticks};
   else
     l->copy_end = d->now + copy_time(&d->gpu[l->gpu], w->bytes);
   l->next = next_report(l);
@@ -184,7 +228,7 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
 static void stop_at_boundary(struct lull_device *d, struct lane *l)
 {
   uint64_t n = 0;
-  if (l->anchor != d->now || !l->done) {
+  if (l->began != d->now || !l->done) {
     n = steps_by(l, d->now, segment_steps(l));
     if (!n || boundary(l, n) != d->now)
       n++;
@@ -197,12 +241,13 @@ static void stop_at_boundary(struct lull_device *d, struct lane *l)
 static void stop_at_safepoint(struct lull_device *d, struct lane *l)
 {
   uint64_t k = steps_by(l, d->now, segment_steps(l));
-  lull_time start = boundary(l, k);
-  if (start == d->now || l->done + k >= l->target)
+  lull_ticks done;
+  if (boundary(l, k) == d->now || l->done + k >= l->target)
     return;
+  lull_time from = ticks_from(l, k, &done);
   int64_t layers = d->gpu[l->gpu].layers;
   lull_ticks ticks = l->seg.first + l->seg.inc * (lull_ticks)k;
-  lull_ticks past = (d->now - start + LULL_TICK_PS - 1) / LULL_TICK_PS;
+  lull_ticks past = done + (d->now - from + l->speed - 1) / l->speed;
   int64_t layer = (int64_t)(((int128)past * layers + ticks - 1) / ticks);
   lull_ticks stop = (lull_ticks)((int128)ticks * layer / layers);
   while (stop < past)
@@ -214,7 +259,7 @@ static void stop_at_safepoint(struct lull_device *d, struct lane *l)
   }
   l->target = l->done + k;
   l->aborting = 1;
-  l->abort_end = start + stop * LULL_TICK_PS;
+  l->abort_at = stop;
 }
 
 static void sim_interrupt(struct lull_device *d, lull_lane_id lane, int how)
@@ -240,39 +285,114 @@ static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *ste
     *at = boundary(l, *steps);
 }
 
+/* Takes the next n steps into c->span: they are reported. */
+static void report_steps(struct lull_device *d, struct lane *l, uint64_t n,
+                         struct lull_completion *c)
+{
+  lull_ticks second = l->seg.first + l->seg.inc;
+  lull_time end = boundary(l, n);
+  c->span = (struct lull_span){.steps = n,
+                               .first_end = n > 1 ? boundary(l, 1) : end,
+                               .second_dur = second * l->speed,
+                               .dur_inc = l->seg.inc * l->speed,
+                               .last_end = end};
+  if (!n)
+    return;
+  c->busy = end - l->began - (lull_time)n * l->seg.host * LULL_TICK_PS;
+  l->began = l->anchor = end;
+  l->did = 0;
+  l->done += n;
+  if (l->done < l->target || l->aborting)
+    next_segment(d, l);
+}
+
 static void report_forward(struct lull_device *d, struct lane *l, struct lull_completion *c)
 {
   uint64_t n = segment_steps(l);
-  lull_ticks second = l->seg.first + l->seg.inc;
-  c->span = (struct lull_span){.steps = n,
-                               .first_end = boundary(l, n ? 1 : 0),
-                               .second_dur = second * LULL_TICK_PS,
-                               .dur_inc = l->seg.inc * LULL_TICK_PS,
-                               .last_end = boundary(l, n)};
   int cut = l->aborting && n < l->seg.n;
-  lull_time partial = cut ? l->abort_end - c->span.last_end : 0;
-  lull_time host = l->seg.host * LULL_TICK_PS;
-  c->busy = c->span.last_end - l->anchor - (lull_time)n * host;
-  c->busy += partial > host ? partial - host : 0; /* a step begins with its host time */
+  report_steps(d, l, n, c);
+  if (cut) { /* the partial step is lost, its time is not; it began with its host time */
+    lull_time past = d->now - l->began, host = l->seg.host * LULL_TICK_PS;
+    c->busy += past > host ? past - host : 0;
+  }
   c->aborted = (uint8_t)cut;
-  l->anchor = c->span.last_end;
-  l->done += n;
   c->final = l->done == l->target && (!l->aborting || cut);
-  if (c->final)
-    l->busy = 0;
-  else
-    next_segment(d, l);
+  l->busy = !c->final;
+}
+
+/* The lane goes on at another speed: F5, a split tick is done again. */
+static void change_speed(struct lull_device *d, struct lane *l, int64_t speed)
+{
+  if (speed == l->speed)
+    return;
+  l->did += (d->now - l->anchor) / l->speed;
+  l->anchor = d->now;
+  l->speed = speed;
+}
+
+/* The kinds of compute lanes that are busy on a GPU. */
+static uint8_t active_set(const struct lull_device *d, int gpu)
+{
+  unsigned set = 0;
+  for (int i = 0; i < d->nlanes; i++) {
+    const struct lane *l = &d->lane[i];
+    if (l->busy && l->gpu == gpu && l->kind != LULL_LANE_COPY)
+      set |= 1u << l->kind;
+  }
+  return (uint8_t)set;
+}
+
+/* F4, F6: time is about to move from now on. Where an active set is another one than while time
+ * last moved, lanes report the steps they did under the old one, and change speed. Returns the
+ * reports. */
+static int update_active(struct lull_device *d, struct lull_completion *out, int max)
+{
+  int n = 0;
+  for (int g = 0; g < d->ngpus; g++) {
+    uint8_t set = active_set(d, g);
+    if (set == d->active[g])
+      continue;
+    d->active[g] = set;
+    for (int i = 0; i < d->nlanes && n < max; i++) {
+      struct lane *l = &d->lane[i];
+      if (!l->busy || l->gpu != g || l->kind == LULL_LANE_COPY)
+        continue;
+      uint64_t k = steps_by(l, d->now, segment_steps(l));
+      if (k) {
+        struct lull_completion *c = &out[n++];
+        *c = (struct lull_completion){
+            .tag = l->work.tag, .lane = (lull_lane_id)i, .kind = l->work.kind};
+        report_steps(d, l, k, c);
+        c->end = c->span.last_end;
+      }
+      change_speed(d, l, speed_of(d, g));
+      l->next = next_report(l);
+    }
+  }
+  return n;
+}
+
+static lull_time first_report(const struct lull_device *d)
+{
+  lull_time t = LULL_NEVER;
+  for (int i = 0; i < d->nlanes; i++) {
+    if (d->lane[i].next < t)
+      t = d->lane[i].next;
+  }
+  return t;
 }
 
 static int sim_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
 {
-  lull_time t = LULL_NEVER;
   int n = 0;
   if (until < d->now)
     return LULL_DEV_BAD_CALL;
-  for (int i = 0; i < d->nlanes; i++) {
-    if (d->lane[i].next < t)
-      t = d->lane[i].next;
+  lull_time t = first_report(d);
+  if (d->training && t > d->now && until > d->now) {
+    n = update_active(d, out, max);
+    if (n)
+      return n;
+    t = first_report(d);
   }
   if (t > until || t == LULL_NEVER) {
     if (until != LULL_NEVER)
@@ -290,7 +410,7 @@ static int sim_wait(struct lull_device *d, lull_time until, struct lull_completi
     if (l->work.kind == LULL_WORK_FORWARD) {
       report_forward(d, l, c);
     } else {
-      c->busy = t - l->anchor;
+      c->busy = t - l->began;
       l->busy = 0;
     }
     l->next = next_report(l);
@@ -332,8 +452,9 @@ struct lull_device *simdev_create(const struct simdev_gpu *gpu, int ngpus, struc
   if (d) {
     d->gpu = calloc((size_t)ngpus, sizeof *d->gpu);
     d->reserved = calloc((size_t)ngpus, sizeof *d->reserved);
+    d->active = calloc((size_t)ngpus, sizeof *d->active);
   }
-  if (!d || !d->gpu || !d->reserved) {
+  if (!d || !d->gpu || !d->reserved || !d->active) {
     simdev_destroy(d);
     base_fail_memory(e);
     return NULL;
@@ -349,6 +470,7 @@ void simdev_destroy(struct lull_device *d)
     return;
   free(d->gpu);
   free(d->reserved);
+  free(d->active);
   free(d);
 }
 

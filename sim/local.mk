@@ -57,6 +57,7 @@ liblull_a_SOURCES += \
   %D%/world/deliver.c \
   %D%/world/host.c \
   %D%/world/internal.h \
+  %D%/world/jobs.c \
   %D%/world/plan.c \
   %D%/world/request.c \
   %D%/world/step.c \

@@ -50,8 +50,9 @@ struct outcome {
 
 static void take_line(void *ctx, const struct world_log_line *l)
 {
-  static const char *const kind[] = {"event", "plan",   "chunk", "preempt", "resume", "planned",
-                                     "route", "reject", "abort", "timer",   "forced", "text"};
+  static const char *const kind[] = {"event",   "plan",  "chunk",  "preempt", "resume",
+                                     "planned", "route", "reject", "abort",   "timer",
+                                     "forced",  "text",  "train"};
   struct outcome *o = ctx;
   if (o->size + 256 > o->cap) {
     o->cap = o->cap ? 2 * o->cap : 1 << 16;
@@ -225,6 +226,11 @@ static int differ_totals(const struct world_result *a, const struct world_result
                         why, size))
         return 1;
   }
+  for (uint32_t i = 0; i < cfg->njobs; i++)
+    if (differ_number("micro-steps of job", (int)i, a->job[i].micro_steps, b->job[i].micro_steps,
+                      why, size) ||
+        differ_number("busy time of job", (int)i, a->job[i].busy, b->job[i].busy, why, size))
+      return 1;
   for (int k = 0; k < WORLD_ACCOUNTS; k++)
     if (differ_number(world_account_name[k], -1, a->account[k], b->account[k], why, size))
       return 1;
@@ -308,7 +314,7 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
 
 static struct {
   uint64_t runs, failed, calibrated, pieces;
-  uint64_t steps, preempts, swaps, aborts, forced, unfinished;
+  uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared;
 } seen;
 
 static void count(const struct outcome *o, const struct random_scenario *s, uint64_t pieces)
@@ -324,6 +330,11 @@ static void count(const struct outcome *o, const struct random_scenario *s, uint
   seen.swaps += o->r.swaps;
   seen.aborts += o->r.aborts;
   seen.forced += o->r.forced;
+  for (uint32_t i = 0; i < cfg->njobs; i++) {
+    seen.micro += o->r.job[i].micro_steps;
+    seen.shared += o->r.gpu_account[cfg->job[i].gpu][WORLD_TRAINING] !=
+                   12 * (base_int128)o->r.job[i].busy;
+  }
   for (uint32_t c = 0; c < cfg->nclasses; c++) {
     seen.preempts += o->r.cls[c].preempts;
     seen.unfinished += o->r.cls[c].unfinished;
@@ -391,7 +402,9 @@ static void check_reach(uint64_t n)
                {"forced preemptions", seen.forced, n / 16},
                {"unfinished requests", seen.unfinished, n / 16},
                {"calibrated costs", seen.calibrated, n / 16},
-               {"reports within a ticket", seen.pieces, n}};
+               {"reports within a ticket", seen.pieces, n},
+               {"micro-steps", seen.micro, n},
+               {"shared GPUs", seen.shared, n / 8}};
   ck_assert_msg(seen.failed * 10 < seen.runs, "%" PRIu64 " of %" PRIu64 " runs stalled or broke",
                 seen.failed, seen.runs);
   for (size_t i = 0; i < sizeof reach / sizeof *reach; i++)

@@ -16,6 +16,7 @@ suites = \
   %D%/check_scenario \
   %D%/check_trace \
   %D%/check_world \
+  %D%/check_world_jobs \
   %D%/check_world_property \
   %D%/check_world_queue
 
@@ -26,6 +27,7 @@ libtesting_a_SOURCES = \
   %D%/fuzz_device.h \
   %D%/naive_host.c \
   %D%/naive_inner.h \
+  %D%/naive_jobs.c \
   %D%/naive_ledger.c \
   %D%/naive_plan.c \
   %D%/naive_requests.c \

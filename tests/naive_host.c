@@ -124,17 +124,29 @@ static void host_abort_step(void *ctx, lull_server_id server)
     return;
   struct naive_server *s = &w->server[server];
   naive_log(w, server, WORLD_LOG_ABORT, 0, 0, NULL);
-  if (!s->stepping || s->aborted || s->end <= w->now)
+  if (!s->stepping || s->aborted || naive_end_of(&s->pace) <= w->now)
     return;
-  lull_ticks done = (w->now - s->start + LULL_TICK_PS - 1) / LULL_TICK_PS;
+  struct naive_pace *p = &s->pace;
+  lull_ticks done = p->done + (w->now - p->since + p->speed - 1) / p->speed;
   for (uint32_t l = 1; l < s->gpu->layers; l++) {
     lull_ticks safe = (lull_ticks)((base_int128)s->cost.ticks * l / s->gpu->layers);
     if (safe < done)
       continue;
     s->aborted = 1;
-    s->end = s->start + safe * LULL_TICK_PS;
+    p->goal = safe;
     return;
   }
+}
+
+static int host_train(void *ctx, lull_job_id job, int run)
+{
+  struct naive_world *w = ctx;
+  int known_job = job >= 0 && (uint32_t)job < w->cfg->njobs;
+  naive_log(w, -1, WORLD_LOG_TRAIN, job, known_job ? run != 0 : LULL_NO_STATE, NULL);
+  if (!known_job)
+    return LULL_NO_STATE;
+  w->job[job].run = run != 0;
+  return 0;
 }
 
 static void host_set_word(void *ctx, lull_id id, uint64_t word)
@@ -382,7 +394,8 @@ void naive_host_init(struct naive_world *w)
                                .log = host_log,
                                .chunk = host_chunk,
                                .preempt = host_preempt,
-                               .resume = host_resume};
+                               .resume = host_resume,
+                               .train = host_train};
   for (uint32_t c = 0; c < w->cfg->nclasses; c++)
     if (w->cfg->cls[c].interactive)
       w->host.interactive_mask |= 1u << c;

@@ -35,6 +35,21 @@ struct naive_copy {
   lull_time last, end; /* how long; when it ends, LULL_NEVER before it starts */
 };
 
+/* Work under way at a speed that may change: `done` of `goal` ticks at `since`, the rest at `speed`
+ * picoseconds a tick. */
+struct naive_pace {
+  lull_ticks goal, done;
+  lull_time since, speed;
+};
+
+struct naive_job {
+  const struct world_job *c;
+  int stepping, run, told; /* told: it was active when its server last heard of it */
+  struct naive_pace pace;  /* of the micro-step under way */
+  uint64_t micro_steps;
+  lull_time busy;
+};
+
 struct naive_server {
   struct lull_server v;
   const struct world_server *c;
@@ -46,7 +61,11 @@ struct naive_server {
   struct naive_chunk *chunk; /* owned */
   uint32_t nchunks;
   int stepping, aborted;
-  lull_time start, end;    /* of the step under way */
+  lull_time start;        /* of the step under way */
+  struct naive_pace pace; /* of the step under way */
+  base_int128 earned;     /* by the step under way, 1/12 ps */
+  struct naive_job *job;  /* on its GPU, or NULL */
+  int sharing;            /* was a job's micro-step under way beside a step when time last moved? */
   struct cost_shape shape; /* of the step under way */
   struct cost_step cost;
   struct naive_copy *copy; /* owned */
@@ -75,6 +94,7 @@ struct naive_world {
   struct naive_request **request;
   size_t n, cap;
   struct naive_server server[LULL_SERVERS];
+  struct naive_job job[LULL_SERVERS];
   struct naive_timer *timer;
   size_t ntimers, captimers;
   uint64_t timers_set, entries;
@@ -121,11 +141,22 @@ uint32_t naive_reasons(struct naive_world *w, const struct naive_server *s);
 void naive_plan(struct naive_world *w, struct naive_server *s);
 void naive_default_plan(struct lull_plan *p, const struct naive_server *s, lull_time now);
 
+/* naive_jobs.c */
+lull_time naive_end_of(const struct naive_pace *p);
+void naive_start(struct naive_world *w, const struct naive_server *s, struct naive_pace *p,
+                 lull_ticks ticks);
+void naive_set_up_jobs(struct naive_world *w);
+void naive_jobs_done(struct naive_world *w);
+void naive_jobs_told(struct naive_world *w);
+void naive_jobs_submit(struct naive_world *w);
+void naive_jobs_next(struct naive_world *w, lull_time *t);
+void naive_share(struct naive_world *w);
+
 /* naive_ledger.c */
 void naive_credit_step(struct naive_world *w, struct naive_server *s);
 void naive_credit_lost(struct naive_world *w, struct naive_server *s, lull_time last);
 void naive_close_stay(struct naive_world *w, struct naive_request *r);
-void naive_idle(struct naive_world *w, lull_time until);
+void naive_pass(struct naive_world *w, lull_time until);
 int naive_results(struct naive_world *w);
 
 #endif

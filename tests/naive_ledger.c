@@ -45,7 +45,7 @@ void naive_credit_step(struct naive_world *w, struct naive_server *s)
 {
   const struct cost_shape *h = &s->shape;
   int64_t ticks = s->cost.ticks, slope = s->cost.slope;
-  base_int128 credit = (base_int128)UNIT * LULL_TICK_PS * ticks, rate = credit / ticks;
+  base_int128 credit = s->earned, rate = credit / ticks;
   int64_t tokens = (int64_t)h->rows * s->v.row_tokens + h->chunk_tokens;
   int64_t grown = (int64_t)(((base_int128)slope * h->ctx_q16) >> 16);
   int64_t u = (ticks - grown - s->cost.chunk_part) / tokens;
@@ -70,7 +70,7 @@ void naive_credit_step(struct naive_world *w, struct naive_server *s)
     left -= earned << 16;
   }
   w->residue_q16[s->c->gpu][first_class(w, s)] += left;
-  w->out->gpu_busy[s->c->gpu] += (ticks - s->cost.host) * LULL_TICK_PS;
+  w->out->gpu_busy[s->c->gpu] += w->now - s->start - s->cost.host * LULL_TICK_PS;
 }
 
 /* A step that was cut off after `last` ps: nobody has anything of it. */
@@ -78,7 +78,7 @@ void naive_credit_lost(struct naive_world *w, struct naive_server *s, lull_time 
 {
   int cls = first_class(w, s);
   lull_time host = s->cost.host * LULL_TICK_PS; /* a step begins with it */
-  pay(w, s->c->gpu, wasted_account(w, cls), (base_int128)UNIT * last);
+  pay(w, s->c->gpu, wasted_account(w, cls), s->earned);
   w->out->gpu_busy[s->c->gpu] += last > host ? last - host : 0;
 }
 
@@ -91,7 +91,7 @@ void naive_close_stay(struct naive_world *w, struct naive_request *r)
   r->stay_q16 = 0;
 }
 
-static const struct naive_server *server_of_gpu(const struct naive_world *w, int gpu)
+static struct naive_server *server_of_gpu(struct naive_world *w, int gpu)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++)
     if (w->server[i].c->gpu == gpu)
@@ -99,17 +99,31 @@ static const struct naive_server *server_of_gpu(const struct naive_world *w, int
   return NULL;
 }
 
-/* Accounts for the time from now to `until` of GPUs without a step; no instant lies in between. */
-void naive_idle(struct naive_world *w, lull_time until)
+/* Lanes that compute share a GPU's time evenly. */
+static int pay_lanes(struct naive_world *w, struct naive_server *s, lull_time last)
+{
+  struct naive_job *j = s->job;
+  int training = j && j->stepping, lanes = training + s->stepping;
+  if (s->stepping)
+    s->earned += (base_int128)UNIT / lanes * last;
+  if (training) {
+    pay(w, s->c->gpu, WORLD_TRAINING, (base_int128)UNIT / lanes * last);
+    j->busy += last;
+  }
+  return lanes;
+}
+
+/* Accounts for the time from now to `until`; no instant lies in between. */
+void naive_pass(struct naive_world *w, lull_time until)
 {
   int open = w->now < w->cfg->window;
   int waiting = w->unfinished || w->cfg->nbacklogs;
   for (uint32_t g = 0; g < w->cfg->ngpus; g++) {
-    const struct naive_server *s = server_of_gpu(w, (int)g);
-    if (s && s->stepping)
+    struct naive_server *s = server_of_gpu(w, (int)g);
+    if (pay_lanes(w, s, until - w->now))
       continue;
     int account = !open ? WORLD_DRAIN : waiting ? WORLD_IDLE_WAITING : WORLD_IDLE;
-    if (s && s->ncopies)
+    if (s->ncopies)
       account = WORLD_EXPOSED_TRANSFER;
     pay(w, (int)g, account, (base_int128)UNIT * (until - w->now));
   }
@@ -189,6 +203,9 @@ int naive_results(struct naive_world *w)
   out->records = w->n;
   for (uint32_t g = 0; g < w->cfg->ngpus; g++)
     settle_residue(w, (int)g);
+  for (uint32_t i = 0; i < w->cfg->njobs; i++)
+    out->job[i] = (struct world_job_result){.micro_steps = w->job[i].micro_steps,
+                                            .busy = w->job[i].busy};
   out->end = w->now;
   out->paid = (base_int128)UNIT * w->now * w->cfg->ngpus;
   return 0;

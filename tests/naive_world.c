@@ -46,7 +46,7 @@ static void advance_step(struct naive_world *w, struct naive_server *s)
 {
   naive_credit_step(w, s);
   s->v.step++;
-  s->v.boundary = s->end;
+  s->v.boundary = w->now;
   s->since++;
   w->out->steps++;
   for (size_t i = 0; i < w->n; i++) {
@@ -111,7 +111,7 @@ static void settle_step(struct naive_world *w, struct naive_server *s)
 
 static void settle_abort(struct naive_world *w, struct naive_server *s)
 {
-  naive_credit_lost(w, s, s->end - s->start);
+  naive_credit_lost(w, s, w->now - s->start);
   s->reasons |= LULL_WAKE_ABORT;
   w->out->aborts++;
 }
@@ -144,7 +144,7 @@ static int deliver_completions(struct naive_world *w)
   int ended[LULL_SERVERS] = {0}, any = 0;
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     struct naive_server *s = &w->server[i];
-    if (!s->stepping || s->end > w->now)
+    if (!s->stepping || naive_end_of(&s->pace) > w->now)
       continue;
     ended[i] = any = 1;
     s->stepping = s->v.stepping = 0;
@@ -165,6 +165,7 @@ static int deliver_completions(struct naive_world *w)
       any = 1;
     }
   }
+  naive_jobs_done(w);
   naive_flush(w);
   return any;
 }
@@ -380,6 +381,7 @@ static void deliver(struct naive_world *w)
     any |= deliver_wakes(w);
     any |= deliver_refills(w);
   }
+  naive_jobs_told(w);
 }
 
 /* ------------------------------------------------------------------------------- plan, submit ---
@@ -426,8 +428,10 @@ static void submit(struct naive_world *w)
     s->stepping = s->v.stepping = 1;
     s->aborted = 0;
     s->start = w->now;
-    s->end = w->now + s->cost.ticks * LULL_TICK_PS;
+    s->earned = 0;
+    naive_start(w, s, &s->pace, s->cost.ticks);
   }
+  naive_jobs_submit(w);
 }
 
 /* ----------------------------------------------------------------------------- ends of a run ---
@@ -468,7 +472,7 @@ static lull_time next_time(struct naive_world *w)
     const struct naive_server *s = &w->server[i];
     sooner(&t, s->wake_time);
     if (s->stepping)
-      sooner(&t, s->end);
+      sooner(&t, naive_end_of(&s->pace));
     if (s->ncopies)
       sooner(&t, s->copy[0].end);
   }
@@ -476,6 +480,7 @@ static lull_time next_time(struct naive_world *w)
     sooner(&t, w->cfg->window);
   if (w->now >= w->cfg->window && w->cfg->drain != LULL_NEVER)
     sooner(&t, w->cfg->window + w->cfg->drain);
+  naive_jobs_next(w, &t);
   return t;
 }
 
@@ -501,10 +506,11 @@ static int run(struct naive_world *w)
 {
   int rc;
   while (!(rc = instant(w))) {
+    naive_share(w);
     lull_time t = next_time(w);
     if (t == LULL_NEVER)
       return naive_fail(w, BASE_INVARIANT, "stalled: requests are left and nothing can happen");
-    naive_idle(w, t);
+    naive_pass(w, t);
     w->now = t;
   }
   return rc;
@@ -544,6 +550,7 @@ static int set_up(struct naive_world *w, const struct simdev_gpu *gpu)
   for (uint32_t i = 0; i < w->cfg->nservers; i++)
     if (set_up_server(w, i, gpu))
       return -1;
+  naive_set_up_jobs(w);
   naive_host_init(w);
   w->state = calloc(1, policy->state_size ? policy->state_size : 1);
   if (!w->state)

@@ -222,6 +222,8 @@ static void meddle(struct nasty *n, const struct lull_host *h, lull_time now, in
     h->wake(h->ctx, s);
   if (chance(n, 12))
     h->abort_step(h->ctx, s);
+  if (chance(n, 12))
+    h->train(h->ctx, (lull_job_id)(draw(n, n->servers + 1) - chance(n, 8)), chance(n, 2));
   if (chance(n, 30)) {
     lull_id id = first_of(n, h, s, LULL_WAITING);
     if (id >= 0 && chance(n, 4))
@@ -304,6 +306,13 @@ static int live_here(const struct lull_host *h, const struct lull_server *s)
   return 0;
 }
 
+/* Jobs run while nobody is live. */
+static void train_all(const struct lull_host *h, int run)
+{
+  for (lull_job_id j = 0; h->train(h->ctx, j, run) == 0;)
+    j++;
+}
+
 static void harvest_event(void *st, const struct lull_host *h, const struct lull_event *ev)
 {
   if (ev->kind != LULL_EV_ARRIVED)
@@ -311,6 +320,7 @@ static void harvest_event(void *st, const struct lull_host *h, const struct lull
   const struct lull_request *r = h->request(h->ctx, ev->request);
   if (!(h->interactive_mask >> r->cls & 1))
     return;
+  train_all(h, 0);
   for (uint32_t i = 0; i < h->servers; i++) {
     const struct lull_server *s = h->server(h->ctx, (lull_server_id)i);
     if (!live_here(h, s))
@@ -344,6 +354,8 @@ static void harvest_plan(void *st, const struct lull_host *h, const struct lull_
   if (p->blocks_left < 0)
     make_room(n, h, p);
   batch_rows(n, h, p, live_here(h, s));
+  if (!live_here(h, s))
+    train_all(h, 1);
   admit_all(n, h, p);
   if (!in_state(s, LULL_DECODE) && p->tokens_left == (int64_t)s->token_budget)
     insist(n, h, p);

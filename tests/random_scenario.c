@@ -259,6 +259,29 @@ static void draw_backlogs(struct random_scenario *s, struct dice *d)
   }
 }
 
+/* Jobs in a third of the scenarios; most micro-steps end on the grid, as steps do. */
+static void draw_jobs(struct random_scenario *s, struct dice *d)
+{
+  if (!one_in(d, 3))
+    return;
+  s->cfg.job = s->job;
+  for (uint32_t g = 0; g < s->cfg.ngpus; g++) {
+    if (g && one_in(d, 3))
+      continue;
+    s->gpu[g].contended_ps = one_in(d, 5) ? LULL_TICK_PS
+                                          : between(d, LULL_TICK_PS, 3 * LULL_TICK_PS);
+    if (one_in(d, 3))
+      s->gpu[g].contended_ps = 2 * LULL_TICK_PS;
+    uint32_t grid = between(d, 20, one_in(d, 2) ? 200 : 3000);
+    s->job[s->cfg.njobs++] = (struct world_job){.name = "tuning",
+                                                .gpu = (int)g,
+                                                .micro_steps = one_in(d, 2) ? 0 : between(d, 1, 20),
+                                                .micro_ticks = (lull_ticks)grid * GRID_TICKS +
+                                                               (one_in(d, 4) ? 3 : 0),
+                                                .paused = one_in(d, 4)};
+  }
+}
+
 /* What `dedicated` asks for. */
 static void one_class_a_server(struct random_scenario *s)
 {
@@ -321,6 +344,8 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   s->cfg.drain = one_in(&d, 2) ? LULL_NEVER : (lull_time)between(&d, 0, 4000) * GRID_PS * s->tempo;
   s->cfg.max_preempts = one_in(&d, 8) ? between(&d, 1, 6) : 200;
   draw_backlogs(s, &d);
+  struct dice own = {s->seed ^ UINT64_C(0x6a6f6273)};
+  draw_jobs(s, &own);
   return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) ? -1 : 0;
 }
 

@@ -24,6 +24,7 @@ struct random_scenario {
   struct world_class cls[RANDOM_CLASSES];
   struct world_server server[RANDOM_SERVERS];
   struct world_backlog backlog[RANDOM_BACKLOGS];
+  struct world_job job[RANDOM_SERVERS];
   struct cost_model *cost[RANDOM_SERVERS];       /* owned, by GPU */
   struct cost_analytic analytic[RANDOM_SERVERS]; /* what it was made from, by GPU */
   struct cost_settings settings[RANDOM_SERVERS]; /* likewise if calibrated */

@@ -34,6 +34,8 @@ static void play(const struct act *a, const struct lull_host *h, struct lull_pla
     h->preempt(h->ctx, p, a->id, a->arg);
   else if (a->kind == ACT_RESUME)
     h->resume(h->ctx, p, a->id);
+  else if (a->kind == ACT_TRAIN)
+    h->train(h->ctx, (lull_job_id)a->id, a->arg);
   else
     p->wake_steps = (uint64_t)a->arg;
 }
@@ -134,6 +136,8 @@ static struct world_config config_of(struct stage *s, const int64_t *value, int 
                                .nservers = 1,
                                .nbacklogs = s->nbacklogs,
                                .ngpus = 1,
+                               .njobs = s->njobs,
+                               .job = &s->job,
                                .cls = s->cls,
                                .server = &s->server,
                                .backlog = &s->backlog,
@@ -161,7 +165,8 @@ int stage_run(struct stage *s, int stepwise)
                            .copy_bytes_per_s = s->server.block_bytes * INT64_C(1000000000000) /
                                                (s->copy_block * LULL_TICK_PS),
                            .cost = cost,
-                           .layers = s->server.layers};
+                           .layers = s->server.layers,
+                           .contended_ps = s->contended_ps};
   struct lull_device *dev = simdev_create(&gpu, 1, &s->e);
   int rc = dev ? world_run(&cfg, dev, &simdev_ops, &s->r, &s->e) : -1;
   simdev_destroy(dev);

@@ -14,9 +14,10 @@
 #include "sim/world/world.h"
 
 enum act_kind {
-  ACT_PREEMPT,   /* id, arg: how */
-  ACT_RESUME,    /* id */
-  ACT_WAKE_STEPS /* arg */
+  ACT_PREEMPT,    /* id, arg: how */
+  ACT_RESUME,     /* id */
+  ACT_WAKE_STEPS, /* arg */
+  ACT_TRAIN       /* id: job, arg: run */
 };
 
 struct act {
@@ -33,12 +34,14 @@ struct stage {
   struct world_class cls[LULL_CLASSES];
   struct world_server server;
   struct world_backlog backlog;
+  struct world_job job;
   const struct world_arrival *arrival; /* times in ticks */
-  uint32_t narrivals, nbacklogs, cursor;
+  uint32_t narrivals, nbacklogs, njobs, cursor;
   uint32_t backlog_prompt, backlog_output;
   lull_ticks base, per_token, per_ctx; /* of a step */
   lull_ticks window, drain;            /* drain -1: to completion */
   lull_ticks copy_block;               /* of copying one block */
+  lull_time contended_ps;              /* ps a tick beside a job */
   const struct lull_policy *policy;    /* NULL: the script */
   const struct act *acts;
   int nacts;

@@ -12,7 +12,9 @@
  *
  * INSTANT RULE (F2, F4). Forward and training work is submitted only in the last phase of an
  * instant, copies in any phase. Which lanes of a GPU are active counts when time moves, that is in
- * wait(until > now), not at submit or completion.
+ * wait(until > now), not at submit or completion. Before time moves under another active set than
+ * it last moved, a device reports the whole steps of that GPU's lanes, so that a span has one rate
+ * (F6); such reports come with now unchanged.
  *
  * REPORT RULE (F8, F22). A device may report boundaries, end a repeat early at a boundary, or
  * return from wait early with nothing, at will. Nothing outside the world's hot state may depend
@@ -93,7 +95,7 @@ struct lull_work {
   const struct lull_batch *batch; /* FORWARD: borrowed until the final completion */
   uint64_t repeat;                /* FORWARD: steps wanted, >= 1; a bound, never a promise. KV for
                                      all of them is granted before submit */
-  lull_ticks ticks;               /* kinds whose nominal work the caller states, else 0 */
+  lull_ticks ticks;               /* TRAIN_MICRO, and other kinds whose nominal work the caller states, else 0 */
   int64_t bytes;                  /* copies and loads */
   uint64_t tag;                   /* the caller's own, returned in the completion */
 };

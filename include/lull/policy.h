@@ -172,7 +172,8 @@ enum lull_wake {
   LULL_WAKE_STEPS = 256,     /* plan->wake_steps steps were done */
   LULL_WAKE_TIME = 512,      /* plan->wake_time has come, and the server has a request */
   LULL_WAKE_TRANSFER = 1024, /* a swap of this server ended */
-  LULL_WAKE_LANE = 2048,     /* another lane of its GPUs changed (needs a device with jobs) */
+  LULL_WAKE_LANE = 2048,     /* a job on its GPU started or stopped; a micro-step that another one
+                                follows in the same instant is neither */
   LULL_WAKE_EMPTY = 4096     /* mandatory: the plan just made holds no row and no chunk but asked
                                 for wake_steps: asked once more, at once (F14) */
 };
@@ -270,8 +271,11 @@ struct lull_host {
    * starts the copy in (then TRANSFERRED, HELD). */
   int (*resume)(void *, struct lull_plan *, lull_id);
 
+  /* Any callback. Pauses a background job at the end of its micro-step (run = 0), or lets it run on
+   * (1). Returns 0, or LULL_NO_STATE for an unknown job. */
+  int (*train)(void *, lull_job_id, int run);
+
   /* Appended later; NULL or refused with LULL_NO_SUPPORT until a device builds them. */
-  int (*train)(void *, lull_job_id, int run);                   /* pause (0) or run (1) a job */
   int (*sleep)(void *, lull_server_id, int level);              /* release memory at idle */
   int (*adapter)(void *, lull_server_id, uint64_t version, int slot);
   int (*set_ceiling)(void *, int cls, uint32_t max_inflight);   /* class ceiling */

@@ -8,12 +8,13 @@ const char *const world_account_name[WORLD_ACCOUNTS] = {
     [WORLD_BATCH_USEFUL] = "batch useful",
     [WORLD_BATCH_WASTED] = "batch wasted",
     [WORLD_LIVE_WASTED] = "live wasted",
+    [WORLD_TRAINING] = "training",
     [WORLD_EXPOSED_TRANSFER] = "exposed transfer",
     [WORLD_IDLE_WAITING] = "idle, work waiting",
     [WORLD_IDLE] = "idle, no work",
     [WORLD_DRAIN] = "drain"};
 
-static void charge(struct world *w, const struct server *s, int account, base_int128 units)
+void account_charge(struct world *w, const struct server *s, int account, base_int128 units)
 {
   w->out->account[account] += units;
   w->out->gpu_account[s->cfg->gpu][account] += units;
@@ -36,16 +37,17 @@ static void account_idle(struct world *w, const struct server *s, lull_time from
     account = WORLD_DRAIN;
   else
     account = work_waits(w, from) ? WORLD_IDLE_WAITING : WORLD_IDLE;
-  charge(w, s, account, (base_int128)WORLD_CREDIT * (to - from));
+  account_charge(w, s, account, (base_int128)WORLD_CREDIT * (to - from));
 }
 
-/* Time in which a server has no forward ticket; steps are charged as they are reported. */
+/* Time in which a GPU has neither a forward ticket nor a micro-step; steps are charged as they are
+ * reported. */
 void account_time(struct world *w, lull_time from, lull_time to)
 {
   lull_time window = w->cfg->window;
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     struct server *s = &w->srv[i];
-    if (s->busy)
+    if (s->busy || (s->job && s->job->busy))
       continue;
     lull_time cut = window > from && window < to ? window : to;
     account_idle(w, s, from, cut);
@@ -67,8 +69,9 @@ void account_request(struct world *w, const struct req *r)
     return;
   const struct server *s = &w->srv[rec->server];
   w->out->cls[rec->cls].share += (base_int128)rec->share + rec->wasted;
-  charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : useful_account(c), rec->share);
-  charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
+  account_charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : useful_account(c),
+                 rec->share);
+  account_charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
 }
 
 /* What steps left over, floored by class; the parts of a unit add up to whole units, which the
@@ -83,7 +86,7 @@ static void charge_residues(struct world *w)
     for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
       base_int128 units = (s->residue_q16[c] >> 16) + (c == 0 ? parts >> 16 : 0);
       w->out->cls[c].residue += units;
-      charge(w, s, useful_account(&w->cfg->cls[c]), units);
+      account_charge(w, s, useful_account(&w->cfg->cls[c]), units);
     }
   }
 }

@@ -163,6 +163,10 @@ static int completed(struct world *w, const struct lull_completion *c)
     if (c->lane == s->copy_lane)
       return copy_completed(w, s, c);
   }
+  for (uint32_t i = 0; i < w->cfg->njobs; i++) {
+    if (c->lane == w->job[i].lane)
+      return job_completed(w, &w->job[i], c);
+  }
   return base_fail(w->err, BASE_ENV, "the device reported lane %d, which was never opened",
                    c->lane);
 }
@@ -372,6 +376,6 @@ int deliver(struct world *w)
       if (refill(w, &w->cfg->backlog[i], &any))
         return -1;
     }
-  } while (any || w->poll);
+  } while (any || w->poll || (w->cfg->njobs && jobs_changed(w)));
   return 0;
 }

@@ -169,6 +169,16 @@ static void h_abort_step(void *ctx, lull_server_id id)
   w->poll = 1;
 }
 
+static int h_train(void *ctx, lull_job_id job, int run)
+{
+  struct world *w = ctx;
+  int st = job >= 0 && job < (int)w->cfg->njobs ? 0 : LULL_NO_STATE;
+  log_line(w, -1, WORLD_LOG_TRAIN, job, st ? st : run != 0, NULL);
+  if (!st)
+    w->job[job].run = run != 0;
+  return st;
+}
+
 static void h_set_word(void *ctx, lull_id id, uint64_t word)
 {
   struct world *w = ctx;
@@ -394,12 +404,6 @@ static int h_resume(void *ctx, struct lull_plan *p, lull_id id)
 
 /* ------------------------------------------------------------------- not on this device (yet) ---
  */
-
-static int h_train(void *ctx, lull_job_id job, int run)
-{
-  (void)ctx, (void)job, (void)run;
-  return LULL_NO_SUPPORT;
-}
 
 static int h_sleep(void *ctx, lull_server_id server, int level)
 {

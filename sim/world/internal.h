@@ -3,7 +3,7 @@
  * The inside of the world. Files by subject: world.c (the loop of instants), deliver.c (what
  * happens to it), request.c (requests and their lists), batch.c (rows, chunks and KV of a server),
  * step.c (steps that ended), plan.c (planning and submitting), host.c (what a policy may call),
- * account.c (the ledger and the invariants).
+ * jobs.c (background training), account.c (the ledger and the invariants).
  */
 #ifndef SIM_WORLD_INTERNAL_H
 #define SIM_WORLD_INTERNAL_H
@@ -76,6 +76,12 @@ struct server {
   uint8_t planning, started, reserved;
   lull_time step_start;    /* busy: when the step under way began */
 
+  /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
+  struct job *job;         /* on its GPU, or NULL */
+  int unit;                /* credit a picosecond since `mark`: WORLD_CREDIT / active lanes */
+  lull_time mark;
+  base_int128 earned;
+
   /* copies */
   struct copy *copyq;
   uint32_t copy_head, copy_n, copy_cap;
@@ -84,6 +90,15 @@ struct server {
   /* ledger, 1/12 ps */
   base_int128 sum[3];                    /* prefix sums over steps, see row_share() */
   base_int128 residue_q16[LULL_CLASSES]; /* what shares leave over, 16 fraction bits */
+};
+
+struct job {
+  const struct world_job *cfg;
+  lull_lane_id lane;
+  struct server *server;   /* of its GPU */
+  uint8_t busy, run;
+  uint8_t active;          /* told: its lane is, or will be when time moves */
+  struct world_job_result *done;
 };
 
 struct timer {
@@ -117,6 +132,7 @@ struct world {
 
   lull_time now;
   struct server *srv;
+  struct job *job;         /* [njobs] */
   struct req_page **page;  /* [npages] by id; NULL: all of it has ended */
   struct req_page *spare;
   uint32_t npages, cap_pages;
@@ -210,6 +226,14 @@ void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const
 void note_progress(struct world *w);   /* resets the watchdog */
 int note_idle_event(struct world *w);  /* counts one; -1: too many */
 
+/* jobs.c */
+int jobs_init(struct world *w);
+int jobs_submit(struct world *w);
+int job_completed(struct world *w, struct job *j, const struct lull_completion *c);
+int jobs_changed(struct world *w);     /* a job starts or stops: sets LANE; 1 if any was asked for */
+int job_will_wake(const struct server *s); /* its job stops soon, and its plan waits for that */
+void jobs_pass_time(struct world *w, lull_time from, lull_time to);
+
 /* step.c */
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
 
@@ -227,6 +251,7 @@ int take_out(struct world *w, struct server *s, struct req *r, int how); /* pree
 
 /* account.c */
 void account_time(struct world *w, lull_time from, lull_time to); /* idle lanes */
+void account_charge(struct world *w, const struct server *s, int account, base_int128 units);
 void account_request(struct world *w, const struct req *r); /* its shares, at its end */
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
 int account_check(struct world *w);  /* invariants at the end of an instant, O(servers) */

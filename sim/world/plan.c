@@ -201,7 +201,8 @@ int plan_submit(struct world *w, struct server *s)
     return base_fail(w->err, BASE_ENV, "server %d: the device refused a step (status %d)", s->v.id,
                      st);
   s->busy = 1;
-  s->step_start = w->now;
+  s->step_start = s->mark = w->now;
+  s->earned = 0;
   return 0;
 }
 

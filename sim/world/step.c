@@ -85,13 +85,12 @@ static void shape_now(const struct world *w, const struct server *s, struct cost
 }
 
 /*
- * Credits n steps of one law, all at the same rate: a step of T ticks that lasted `wall`. Shares by
- * world.h; per-row shares stay in the prefix sums until the row leaves.
+ * Credits n steps of one law, all at the same rate a tick: `total` together. Shares by world.h;
+ * per-row shares stay in the prefix sums until the row leaves.
  */
 static void credit(struct world *w, struct server *s, const struct cost_shape *shape,
-                   const struct cost_step *c, lull_time wall, uint64_t n, base_int128 total)
+                   const struct cost_step *c, base_int128 rate, uint64_t n, base_int128 total)
 {
-  base_int128 rate = (base_int128)WORLD_CREDIT * wall / c->ticks;
   int64_t ctx_part = (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
   int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
   int64_t u = (c->ticks - ctx_part - c->chunk_part) / tokens;
@@ -135,14 +134,16 @@ static void advance_chunks(struct world *w, struct server *s, lull_time start)
 
 /*
  * The longest run of steps from here on, at most `left`, that one credit() call may take: no chunk,
- * within one piece of the cost model, every step as long as its ticks times the same integer.
+ * within one piece of the cost model, every step as long as its ticks times the same integer, under
+ * one active set of its GPU.
  */
 static uint64_t run_length(const struct server *s, const struct cost_shape *shape,
                            const struct cost_step *c, const struct lull_span *sp, lull_time start,
                            uint64_t i, uint64_t left)
 {
   lull_time wall = step_length(sp, start, i);
-  if (left == 1 || s->batch.chunks || s->ctx_inc_q16 % LULL_Q16_ONE || wall % c->ticks)
+  if (left == 1 || s->batch.chunks || s->mark > s->step_start || s->ctx_inc_q16 % LULL_Q16_ONE ||
+      wall % c->ticks)
     return 1;
   lull_ticks inc = c->slope * (s->ctx_inc_q16 / LULL_Q16_ONE);
   lull_time speed = wall / c->ticks;
@@ -171,12 +172,16 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     if (to <= from || from < s->step_start)
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
                           (long long)to);
-    credit(w, s, &shape, &c, step_length(sp, start, i), m, (base_int128)WORLD_CREDIT * (to - from));
+    /* the first step may have begun under another active set */
+    base_int128 all = s->earned + (base_int128)s->unit * (to - s->mark);
+    base_int128 one = m == 1 ? all : (base_int128)s->unit * step_length(sp, start, i);
+    credit(w, s, &shape, &c, one / c.ticks, m, all);
     gaps(w, s, sp, i, m);
     advance_chunks(w, s, from);
     batch_advance(w, s, m, to);
     s->last_emit = to;
-    s->step_start = to;
+    s->step_start = s->mark = to;
+    s->earned = 0;
     i += m;
   }
   w->out->steps += n;
@@ -261,13 +266,12 @@ static void settle_boundary(struct world *w, struct server *s, lull_time at)
 }
 
 /* The partial step's time is lost (F13, or the run's end): charged, on the step's first class. */
-static void waste_partial(struct world *w, struct server *s, lull_time from, lull_time to)
+static void waste_partial(struct world *w, struct server *s, lull_time to)
 {
-  base_int128 credit_lost = (base_int128)WORLD_CREDIT * (to - from);
+  base_int128 credit_lost = s->earned + (base_int128)s->unit * (to - s->mark);
   int cls = residue_class(w, s);
   int account = w->cfg->cls[cls].interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED;
-  w->out->account[account] += credit_lost;
-  w->out->gpu_account[s->cfg->gpu][account] += credit_lost;
+  account_charge(w, s, account, credit_lost);
 }
 
 /* Of the step under way, which the device ended at `end`: how long kernels ran in it after `cut`. A
@@ -300,8 +304,11 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   w->out->gpu_busy[s->cfg->gpu] += c->busy - busy_after(w, s, busy_end, c->end);
   int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
   if (partial && busy_end > s->step_start)
-    waste_partial(w, s, s->step_start, busy_end);
-  s->step_start = busy_end;
+    waste_partial(w, s, busy_end);
+  if (partial || c->final) {
+    s->step_start = s->mark = busy_end;
+    s->earned = 0;
+  }
   if (!c->final)
     return 0;
   s->busy = 0;

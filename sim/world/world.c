@@ -54,6 +54,7 @@ static int init_server(struct world *w, uint32_t i)
   if (!s->chunk || !s->lent || !s->heap || !s->fresh || !s->residue)
     return base_fail_memory(w->err);
   s->plan.wake_time = LULL_NEVER;
+  s->unit = WORLD_CREDIT;
   w->wake_at[i] = LULL_NEVER;
   int gpu[1] = {c->gpu};
   int lane = w->ops->lane_open(w->dev, gpu, 1, LULL_LANE_SERVE);
@@ -71,7 +72,22 @@ static int init_server(struct world *w, uint32_t i)
   return 0;
 }
 
-/* One server a GPU: sharing a GPU needs a device with a contention model. */
+static int check_jobs(const struct world_config *cfg, struct base_error *e)
+{
+  uint64_t used = 0;
+  for (uint32_t i = 0; i < cfg->njobs; i++) {
+    const struct world_job *j = &cfg->job[i];
+    if (j->gpu < 0 || j->gpu >= (int)cfg->ngpus || (used >> j->gpu & 1) || j->micro_ticks < 1)
+      return base_fail(e, BASE_INPUT,
+                       "job '%s': GPU %d is unknown or has a job already, or its micro-step has no "
+                       "work",
+                       j->name, j->gpu);
+    used |= UINT64_C(1) << j->gpu;
+  }
+  return 0;
+}
+
+/* One server a GPU, and one job. */
 static int check_config(const struct world_config *cfg, struct base_error *e)
 {
   uint64_t used = 0;
@@ -94,7 +110,7 @@ static int check_config(const struct world_config *cfg, struct base_error *e)
                        "power of two of tokens, and a row's tokens fit the token budget",
                        i);
   }
-  return 0;
+  return check_jobs(cfg, e);
 }
 
 static int start_policy(struct world *w)
@@ -117,7 +133,7 @@ static int world_init(struct world *w)
   w->arriving = -1;
   w->srv = calloc(cfg->nservers, sizeof *w->srv);
   w->wake_at = calloc(cfg->nservers, sizeof *w->wake_at);
-  w->ncomp_max = 2 * (int)cfg->nservers;
+  w->ncomp_max = 2 * (int)cfg->nservers + (int)cfg->njobs;
   w->comp = calloc((size_t)w->ncomp_max, sizeof *w->comp);
   if (!w->srv || !w->wake_at || !w->comp)
     return base_fail_memory(w->err);
@@ -130,6 +146,8 @@ static int world_init(struct world *w)
     if (init_server(w, i))
       return -1;
   }
+  if (jobs_init(w))
+    return -1;
   host_init(w);
   w->now = w->ops->now(w->dev);
   return start_policy(w) || fetch_next(w) ? -1 : 0;
@@ -153,6 +171,7 @@ static void world_free(struct world *w)
   }
   req_free_pages(w);
   free(w->srv);
+  free(w->job);
   free(w->wake_at);
   free(w->timer);
   free(w->own);
@@ -199,7 +218,7 @@ static lull_time next_moment(const struct world *w)
 static int work_pending(const struct world *w)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    if (w->srv[i].busy || w->srv[i].copying)
+    if (w->srv[i].busy || w->srv[i].copying || job_will_wake(&w->srv[i]))
       return 1;
   }
   return 0;
@@ -245,6 +264,8 @@ static int instant(struct world *w)
     if (plan_submit(w, &w->srv[i]))
       return -1;
   }
+  if (w->cfg->njobs && jobs_submit(w))
+    return -1;
   return account_check(w);
 }
 
@@ -261,6 +282,8 @@ static int pass_time(struct world *w)
   lull_time before = w->now;
   w->now = now;
   account_time(w, before, now);
+  if (w->cfg->njobs)
+    jobs_pass_time(w, before, now);
   return deliver_completions(w, n);
 }
 

@@ -7,15 +7,16 @@
  *
  * INSTANT. deliver until quiet; then plan, one server at a time (lowest index first, those that
  * are at a boundary and have a reason), delivering again after each plan; then submit, servers by
- * index; then wait until min(next scheduled arrival, timer, time wake). "Deliver until quiet" is a
- * loop of:
+ * index, then jobs; then wait until min(next scheduled arrival, timer, time wake). "Deliver until
+ * quiet" is a loop of:
  *   1. completions of the device, by (end, lane); the device is polled again after any interrupt;
  *   2. arrivals due, in row order;
  *   3. timers due, by (time, order of setting);
  *   4. time wakes due, by server;
  *   5. refills: for each backlog (by index), while the count of unfinished requests of its server
  *      is below `below` and the window is open (now < window): one request arrives now; more than
- *      10,000 in a row that end at their own arrival are an input error.
+ *      10,000 in a row that end at their own arrival are an input error;
+ *   6. when all is quiet, jobs: see JOB.
  * DRAIN is delivered once, at the first instant at or after the window's end, before arrivals.
  * An event that a change or a callback causes (FINISHED at a boundary, FAILED by reject, EVICTED)
  * is delivered when that change or callback is over; all completions of a moment are taken in, by
@@ -55,8 +56,16 @@
  * prompt + generated; back in WAITING by (arrival, id). tokens discarded += KV tokens dropped. Swap
  * copies ceil(kv / block) blocks out, and as many in again, on the server's copy lane.
  *
- * LEDGER. Unit 1/12 ps, 128 bits. One compute lane a GPU here, so a step's credit is 12 * its wall
- * time. Within a step of T ticks, slope s and chunk part P: u = (T - (s*ctx_q16 >> 16) - P) /
+ * JOB. Trains in the background on a server's GPU, at most one a GPU: a micro-step is submitted at
+ * the end of an instant if the job runs, none is under way and one is left. A job is active while a
+ * micro-step is under way or due. Once all is quiet: a job that became active, or no longer is,
+ * since this was last looked at (at first none is) gives its server the reason LANE if the plan asks
+ * for it, and an interrupt at the boundary. Nothing else tells of jobs. They keep no run from being
+ * stalled, except by a micro-step after whose end LANE will wake a server.
+ *
+ * LEDGER. Unit 1/12 ps, 128 bits. While m compute lanes of a GPU are active each earns 12/m a
+ * picosecond: a step's credit is the sum over its time, a job's goes to training. Within a step of
+ * T ticks, slope s and chunk part P: u = (T - (s*ctx_q16 >> 16) - P) /
  * (rows * row_tokens + chunk_tokens), floored; w = P / chunk_work, floored; rate = credit / T,
  * floored. A row's stay (join to leave) earns floor((sum over its steps of rate * (u * row_tokens
  * * 2^16 + s * context_q16)) / 2^16), with context_q16 = (kv0 << 16) + phase + k * rate_q16 before
@@ -70,15 +79,16 @@
  * whole credit, on the class of the first row or chunk.
  *
  * IDLE time of a GPU is idle_waiting if, at its start, some unfinished request or open backlog
- * exists in the arm, else idle; from the window's end on it is drain. Intervals are cut at the
- * window's end and whenever that condition or the lane's activity changes. A GPU that has no
- * forward ticket but a copy is exposed_transfer.
+ * exists in the arm, else idle; from the window's end on it is drain. None is idle while a job's
+ * micro-step is under way. Intervals are cut at the window's end and whenever that condition or the
+ * lanes' activity changes. A GPU that has no forward ticket and no micro-step but a copy is
+ * exposed_transfer.
  *
  * END. At the end of the instant in which no unfinished request is left, the window is over and no
  * arrival is pending; or at window + drain deadline, when what is unfinished is counted so; or when
  * *stop is set (partial). The paid time is end * GPUs. A step under way at the end is cut there: its
- * time is wasted on its first class. With nothing pending, no deadline and DRAIN delivered, a run
- * that has unfinished requests is stalled.
+ * time is wasted on its first class; a micro-step is charged up to there and not counted. With
+ * nothing pending, no deadline and DRAIN delivered, a run that has unfinished requests is stalled.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -140,6 +150,15 @@ struct world_server {
                                      answers from the same */
 };
 
+/* A background job: one lane for training on its GPU. */
+struct world_job {
+  const char *name;
+  int gpu;                /* of a server; no two jobs share one */
+  uint64_t micro_steps;   /* then it is done; 0: it goes on to the run's end */
+  lull_ticks micro_ticks; /* of one, alone, >= 1 */
+  int paused;             /* at the start */
+};
+
 /* Refill rule: a new item of `cls` is released to `server` while its unfinished requests (of all
  * classes) are below `below`. Items of a class are numbered across its backlogs in release order. */
 struct world_backlog {
@@ -161,7 +180,8 @@ enum world_log_kind {
   WORLD_LOG_ABORT,   /* server */
   WORLD_LOG_TIMER,   /* a: at, b: tag */
   WORLD_LOG_FORCED,  /* a: request (F12) */
-  WORLD_LOG_TEXT     /* a, b: the policy's, text */
+  WORLD_LOG_TEXT,    /* a, b: the policy's, text */
+  WORLD_LOG_TRAIN    /* a: job, b: run or refusal */
 };
 struct world_log_line {
   lull_time time;
@@ -174,10 +194,11 @@ struct world_log_line {
 struct world_record;
 
 struct world_config {
-  uint32_t nclasses, nservers, nbacklogs, ngpus;
+  uint32_t nclasses, nservers, nbacklogs, ngpus, njobs;
   const struct world_class *cls;
   const struct world_server *server;
   const struct world_backlog *backlog;
+  const struct world_job *job;          /* [njobs] */
   const struct lull_policy *policy;
   const int64_t *params;                /* [policy->nparams] */
   struct world_source source;
@@ -210,8 +231,8 @@ struct world_record {
 };
 
 enum world_account { WORLD_LIVE_USEFUL, WORLD_LIVE_LATE, WORLD_BATCH_USEFUL, WORLD_BATCH_WASTED,
-  WORLD_LIVE_WASTED, WORLD_EXPOSED_TRANSFER, WORLD_IDLE_WAITING, WORLD_IDLE, WORLD_DRAIN,
-  WORLD_ACCOUNTS };
+  WORLD_LIVE_WASTED, WORLD_TRAINING, WORLD_EXPOSED_TRANSFER, WORLD_IDLE_WAITING, WORLD_IDLE,
+  WORLD_DRAIN, WORLD_ACCOUNTS };
 extern const char *const world_account_name[WORLD_ACCOUNTS]; /* "live useful", ... */
 
 struct world_class_result {
@@ -223,6 +244,11 @@ struct world_class_result {
   struct base_hist itl;           /* gaps between emissions, ps */
 };
 
+struct world_job_result {
+  uint64_t micro_steps;           /* that were completed */
+  lull_time busy;                 /* with a micro-step under way */
+};
+
 struct world_result {
   struct world_record *record;    /* [records] by id, owned; NULL with drop_records */
   uint64_t records;
@@ -230,7 +256,8 @@ struct world_result {
   uint32_t nclasses;
   base_int128 account[WORLD_ACCOUNTS];            /* of all GPUs, 1/12 ps */
   base_int128 gpu_account[LULL_SERVERS][WORLD_ACCOUNTS];
-  lull_time gpu_busy[LULL_SERVERS];               /* a kernel running: steps less host time */
+  lull_time gpu_busy[LULL_SERVERS];               /* a kernel of a step running: steps less host time */
+  struct world_job_result job[LULL_SERVERS];      /* [njobs of the configuration] */
   base_int128 paid;               /* end * ngpus * 12 */
   lull_time end;
   uint64_t steps, plans, forced, swaps, aborts, released; /* released: backlog items */
