@@ -19,7 +19,10 @@ const struct cli_option cli_option_table[] = {
      "not "
      "at all."},
     {"requests", 0, "FILE.csv", CLI_STRING, AT(requests), CLI_RUN,
-     "Write one row for each request of each run: times, tokens, fate, GPU time."},
+     "Write one row for each request of each run: times, tokens, fate."},
+    {"log", 0, "FILE.csv", CLI_STRING, AT(log), CLI_RUN,
+     "Write the decision log of each run: every event, plan and action, and what the policy itself "
+     "logs."},
     {"data-dir", 'd', "FOLDER", CLI_STRING, AT(data_dir), CLI_RUN | CLI_CHECK | CLI_BENCH,
      "Where files named data:... lie. Default: $LULL_DATA, else data/ in the source tree, else the "
      "installed data folder."},
@@ -29,7 +32,8 @@ const struct cli_option cli_option_table[] = {
      "ratio changes when it moves by 10%. Runs the scenario twice more for each."},
     {"set", 0, "XPATH=VALUE", CLI_SET, AT(set), CLI_RUN | CLI_CHECK,
      "Change one attribute of the scenario before it is read, for example "
-     "--set \"//s:class[@id='live']/s:arrivals/@rate=12/s\"; the prefix s: is the scenario's namespace. May "
+     "--set \"//s:class[@id='live']/s:arrivals/@rate=12/s\"; the prefix s: is the scenario's "
+     "namespace. May "
      "be "
      "given several times."},
     {"no-fast-forward", 0, NULL, CLI_FLAG, AT(no_fast_forward), CLI_RUN,

@@ -18,7 +18,7 @@ struct cli_options {
   const char *arm;
   int has_seed;
   uint64_t seed;
-  const char *json, *requests; /* output files */
+  const char *json, *requests, *log; /* output files */
   const char *data_dir;
   int explain_fit, no_fast_forward, quiet, no_sweeps;
   struct scenario_override *set; /* [nset], owned; targets owned too */

@@ -58,10 +58,13 @@ static int same_file(const char *a, const char *b)
 static int check_outputs(const struct cli_options *o, const char *scenario, struct base_error *e)
 {
   struct base_outfile probe = {0};
-  if (same_file(o->json, scenario) || same_file(o->requests, scenario))
-    return base_fail(e, BASE_USAGE, "an output would replace the scenario '%.200s'", scenario);
-  if (same_file(o->json, o->requests))
-    return base_fail(e, BASE_USAGE, "--json and --requests name one file, '%.200s'", o->json);
+  const char *const out[] = {o->json, o->requests, o->log};
+  for (int i = 0; i < 3; i++) {
+    if (same_file(out[i], scenario))
+      return base_fail(e, BASE_USAGE, "an output would replace the scenario '%.200s'", scenario);
+    if (same_file(out[i], out[(i + 1) % 3]))
+      return base_fail(e, BASE_USAGE, "two outputs name one file, '%.200s'", out[i]);
+  }
   if (o->json && base_outfile_open(&probe, o->json, e))
     return -1;
   base_outfile_abandon(&probe);
@@ -79,7 +82,7 @@ struct job {
   struct report_sweep *sweep; /* [nsweeps] of those begun */
   uint32_t nsweeps;
   struct report_explain explain;
-  struct report_requests *requests;
+  struct report_file *requests, *log;
   struct cli_progress progress;
   int partial;
 };
@@ -108,7 +111,8 @@ static void job_free(struct job *j)
   for (uint32_t i = 0; i < j->nsweeps; i++)
     report_sweep_free(&j->sweep[i]);
   free(j->sweep);
-  report_requests_abandon(j->requests);
+  report_file_abandon(j->requests);
+  report_file_abandon(j->log);
   experiment_free(j->experiment);
   scenario_close(j->scenario);
 }
@@ -123,6 +127,13 @@ static int run_arms(struct job *j, struct base_error *e)
       return -1;
     o.on_run = report_requests_row;
     o.on_run_ctx = j->requests;
+  }
+  if (j->options->log) {
+    j->log = report_log_open(j->options->log, e);
+    if (!j->log)
+      return -1;
+    o.log = report_log_line;
+    o.log_ctx = j->log;
   }
   j->experiment = experiment_run(j->scenario, &o, e);
   cli_progress_clear(&j->progress);
@@ -170,9 +181,12 @@ static int write_files(struct job *j, struct base_error *e)
   if (j->options->json &&
       report_json(j->experiment, j->sweep, j->nsweeps, explain, j->options->json, e))
     return -1;
-  struct report_requests *f = j->requests;
+  struct report_file *f = j->requests, *log = j->log;
   j->requests = NULL;
-  return f ? report_requests_close(f, e) : 0;
+  if (f && report_file_close(f, e))
+    return -1;
+  j->log = NULL;
+  return log ? report_file_close(log, e) : 0;
 }
 
 int cli_run(struct cli_line *line)

@@ -38,6 +38,23 @@ static void on_progress(void *ctx, lull_time now, uint64_t ended)
   tell(w, f < 1 ? 0.95 * f : 0.95);
 }
 
+/* A decision log that goes to the digest and to whoever asked for it. */
+struct log_tap {
+  const struct walk *w;
+  struct world_config digest; /* whose log and log_ctx it came from */
+  int arm, candidate;
+  uint64_t seed;
+};
+
+static void on_line(void *ctx, const struct world_log_line *line)
+{
+  struct log_tap *t = ctx;
+  const struct experiment_options *o = t->w->options;
+
+  t->digest.log(t->digest.log_ctx, line);
+  o->log(o->log_ctx, t->w->x->scenario, t->arm, t->candidate, t->seed, line);
+}
+
 /* Runs one candidate of one arm on the frozen plan of a seed, and summarises it. */
 static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32_t candidate,
                    uint32_t seed, struct base_error *e)
@@ -60,6 +77,11 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   bench.config.ended = summary_collect;
   bench.config.ended_ctx = &collector;
   collector.cfg = &bench.config;
+  struct log_tap tap = {w, bench.config, (int)arm, (int)candidate, w->x->seed[seed]};
+  if (o->log) {
+    bench.config.log = on_line;
+    bench.config.log_ctx = &tap;
+  }
   if (world_run(&bench.config, bench.device, &simdev_ops, &result, e) ||
       summary_of(&collector, &result, &run->sum, e))
     goto done;

@@ -21,6 +21,10 @@ struct experiment_options {
   int (*on_run)(void *, const struct scenario *, int arm, int candidate, uint64_t seed,
                 const struct world_config *, const struct world_result *, struct base_error *);
   void *on_run_ctx;
+  /* Called with each line of each run's decision log. May be NULL. */
+  void (*log)(void *, const struct scenario *, int arm, int candidate, uint64_t seed,
+              const struct world_log_line *);
+  void *log_ctx;
 };
 
 struct experiment_run { struct summary sum; char plan_digest[33], log_digest[33]; };

@@ -250,7 +250,7 @@ static int write_requests(const char *path, struct base_error *e)
   struct world_config cfg = {.nclasses = 2, .ngpus = 2, .cls = two_classes};
   struct world_result r = hand_result();
   struct scenario_server server = {.id = "gpu,0"};
-  struct report_requests *file = report_requests_open(path, e);
+  struct report_file *file = report_requests_open(path, e);
   int rc;
 
   ck_assert_ptr_nonnull(file);
@@ -260,8 +260,8 @@ static int write_requests(const char *path, struct base_error *e)
   shared_candidate[0].server = NULL;
   shared_candidate[0].nservers = 0;
   if (!rc)
-    return report_requests_close(file, e);
-  report_requests_abandon(file);
+    return report_file_close(file, e);
+  report_file_abandon(file);
   return rc;
 }
 

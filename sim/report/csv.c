@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The file of requests, written run by run, so that no run's records outlive it. */
+/* Files of rows: requests, run by run, so that no run's records outlive it; the decision log. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/outfile.h"
 #include "sim/report/report.h"
 
-struct report_requests {
+struct report_file {
   struct base_outfile file;
 };
 
-struct report_requests *report_requests_open(const char *path, struct base_error *e)
+static struct report_file *open_file(const char *path, const char *header, struct base_error *e)
 {
-  struct report_requests *f = calloc(1, sizeof *f);
+  struct report_file *f = calloc(1, sizeof *f);
 
   if (!f) {
     base_fail_memory(e);
@@ -22,19 +22,28 @@ struct report_requests *report_requests_open(const char *path, struct base_error
     free(f);
     return NULL;
   }
-  fputs("arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,last_token_ps,"
-        "prompt,output,generated,preemptions,discarded,fate,slo_met\r\n",
-        f->file.f);
+  fprintf(f->file.f, "%s\r\n", header);
   return f;
 }
 
-/* A text field: quoted where RFC 4180 asks for it, quotes doubled. */
-static void field(FILE *out, const char *text)
+struct report_file *report_requests_open(const char *path, struct base_error *e)
 {
-  if (!text)
-    text = "";
+  return open_file(path,
+                   "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,"
+                   "last_token_ps,prompt,output,generated,preemptions,discarded,fate,slo_met",
+                   e);
+}
+
+struct report_file *report_log_open(const char *path, struct base_error *e)
+{
+  return open_file(path, "arm,candidate,seed,time_ps,server,what,a,b,text", e);
+}
+
+/* A text: quoted where RFC 4180 asks for it, quotes doubled. */
+static void quoted(FILE *out, const char *text)
+{
   if (!strpbrk(text, ",\"\r\n")) {
-    fprintf(out, "%s,", text);
+    fputs(text, out);
     return;
   }
   fputc('"', out);
@@ -43,7 +52,13 @@ static void field(FILE *out, const char *text)
       fputc('"', out);
     fputc(*text, out);
   }
-  fputs("\",", out);
+  fputc('"', out);
+}
+
+static void field(FILE *out, const char *text)
+{
+  quoted(out, text ? text : "");
+  fputc(',', out);
 }
 
 /* A moment in ps; empty if it never came. */
@@ -90,18 +105,24 @@ static void row(FILE *out, const struct scenario_candidate *c, const struct worl
                                         : "0");
 }
 
+/* Which run a row belongs to. */
+static void run_fields(FILE *out, const struct scenario *s, int arm, int candidate, uint64_t seed)
+{
+  field(out, s->arm[arm].id);
+  field(out, s->arm[arm].candidate[candidate].id);
+  fprintf(out, "%llu,", (unsigned long long)seed);
+}
+
 int report_requests_row(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
                         const struct world_config *cfg, const struct world_result *r,
                         struct base_error *e)
 {
-  struct report_requests *f = ctx;
+  struct report_file *f = ctx;
   const struct scenario_candidate *c = &s->arm[arm].candidate[candidate];
   FILE *out = f->file.f;
 
   for (uint64_t i = 0; i < r->records; i++) {
-    field(out, s->arm[arm].id);
-    field(out, c->id);
-    fprintf(out, "%llu,", (unsigned long long)seed);
+    run_fields(out, s, arm, candidate, seed);
     row(out, c, cfg, &r->record[i], i);
     if (ferror(out))
       return base_fail_errno(e, "%s: the requests could not be written", f->file.path);
@@ -109,7 +130,28 @@ int report_requests_row(void *ctx, const struct scenario *s, int arm, int candid
   return 0;
 }
 
-int report_requests_close(struct report_requests *f, struct base_error *e)
+void report_log_line(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
+                     const struct world_log_line *line)
+{
+  static const char *const what[] = {[WORLD_LOG_EVENT] = "event",   [WORLD_LOG_PLAN] = "plan",
+                                     [WORLD_LOG_CHUNK] = "chunk",   [WORLD_LOG_PREEMPT] = "preempt",
+                                     [WORLD_LOG_RESUME] = "resume", [WORLD_LOG_PLANNED] = "planned",
+                                     [WORLD_LOG_ROUTE] = "route",   [WORLD_LOG_REJECT] = "reject",
+                                     [WORLD_LOG_ABORT] = "abort",   [WORLD_LOG_TIMER] = "timer",
+                                     [WORLD_LOG_FORCED] = "forced", [WORLD_LOG_TEXT] = "text",
+                                     [WORLD_LOG_TRAIN] = "train"};
+  struct report_file *f = ctx;
+  FILE *out = f->file.f;
+
+  run_fields(out, s, arm, candidate, seed);
+  fprintf(out, "%lld,", (long long)line->time);
+  field(out, server_name(&s->arm[arm].candidate[candidate], line->server));
+  fprintf(out, "%s,%lld,%lld,", what[line->kind], (long long)line->a, (long long)line->b);
+  quoted(out, line->text ? line->text : "");
+  fputs("\r\n", out);
+}
+
+int report_file_close(struct report_file *f, struct base_error *e)
 {
   int rc = base_outfile_commit(&f->file, e);
 
@@ -117,7 +159,7 @@ int report_requests_close(struct report_requests *f, struct base_error *e)
   return rc;
 }
 
-void report_requests_abandon(struct report_requests *f)
+void report_file_abandon(struct report_file *f)
 {
   if (!f)
     return;

@@ -104,16 +104,22 @@ void report_explain_free(struct report_explain *t);
 int report_json(const struct experiment *x, const struct report_sweep *sweeps, uint32_t nsweeps,
                 const struct report_explain *explain, const char *path, struct base_error *e);
 
-/* The file of requests: one row a request of every run, RFC 4180. */
-struct report_requests;
-struct report_requests *report_requests_open(const char *path, struct base_error *e);
-/* An on_run of experiment_options; ctx: the struct report_requests. */
+/* Files with a row for each of something that a run does, RFC 4180, written as it does it. */
+struct report_file;
+/* One row a request of every run. */
+struct report_file *report_requests_open(const char *path, struct base_error *e);
+/* An on_run of experiment_options; ctx: the struct report_file. */
 int report_requests_row(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
                         const struct world_config *cfg, const struct world_result *r,
                         struct base_error *e);
+/* One row a line of the decision log of every run. */
+struct report_file *report_log_open(const char *path, struct base_error *e);
+/* The log of experiment_options; ctx: the struct report_file. A write error is told at the close. */
+void report_log_line(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
+                     const struct world_log_line *line);
 /* Puts the file in place and frees. */
-int report_requests_close(struct report_requests *f, struct base_error *e);
+int report_file_close(struct report_file *f, struct base_error *e);
 /* Leaves nothing behind; NULL is fine. */
-void report_requests_abandon(struct report_requests *f);
+void report_file_abandon(struct report_file *f);
 
 #endif
