@@ -111,10 +111,8 @@ FUZZ_SECONDS = 20
 fuzz_targets = scenario trace
 replays = %D%/fuzz/replay_scenario %D%/fuzz/replay_trace
 check_PROGRAMS += $(replays)
-%C%_fuzz_replay_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c
-%C%_fuzz_replay_scenario_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_MAIN
-%C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c
-%C%_fuzz_replay_trace_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_MAIN
+%C%_fuzz_replay_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c %D%/fuzz/replay.c
+%C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c %D%/fuzz/replay.c
 
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_trace
 %C%_fuzz_fuzz_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c

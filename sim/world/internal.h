@@ -34,7 +34,7 @@ struct req {
   struct world_record rec;
 };
 
-/* A request's own list of copies waiting for the lane. */
+/* A copy that waits in its server's queue for the copy lane. */
 struct copy {
   lull_id id;
   uint8_t kind; /* LULL_WORK_COPY_OUT or _IN */
