@@ -2,7 +2,7 @@
 /*
  * A forward ticket is cut into segments: runs of steps whose durations are one arithmetic series
  * (one step where there is no such law). The end of a segment is a report. Everything else follows
- * from "anchor + series(n)": the next report, the boundary an interrupt finds, the progress. A
+ * from "anchor + n steps of the series": the next report, the boundary an interrupt finds, the progress. A
  * training micro-step is a segment of one step.
  *
  * Lanes that contend (F4, F5) run at more picoseconds a tick. When the active set of a GPU changes
@@ -11,6 +11,7 @@
 #include "models/simdev.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef __int128 int128;
 struct segment {
   uint64_t n;
   lull_ticks first, inc, host;
+  int narrow; /* the picoseconds of the steps that will be run fit 62 bits */
 };
 
 struct lane {
@@ -36,7 +38,6 @@ struct lane {
   struct segment seg;    /* steps from `done` on */
   lull_ticks abort_at;   /* aborting: the safe point, in ticks of the step after `target` */
   lull_time copy_end;
-  lull_time next; /* when it has something to tell next: LULL_NEVER when free */
 };
 
 struct lull_device {
@@ -45,30 +46,57 @@ struct lull_device {
   struct simdev_gpu *gpu;
   int64_t *reserved; /* bytes by GPU */
   uint8_t *active;   /* by GPU: kinds of compute lanes active when time last moved, bit by kind */
+  lull_time next[LULL_LANES]; /* when a lane has something to tell next: LULL_NEVER when free */
   struct lane lane[LULL_LANES];
 };
 
-/* Ticks of n steps of a segment (F21: the sum needs 128 bits). */
-static int128 series(const struct segment *s, uint64_t n)
+/* Boundary after n further steps of the segment, saturating (F21: the sum needs 128 bits). */
+static lull_time wide_boundary(const struct lane *l, uint64_t n)
 {
-  return (int128)n * s->first + (int128)s->inc * ((int128)n * ((int128)n - 1) / 2);
-}
-
-/* Boundary after n further steps of the segment, saturating. */
-static lull_time boundary(const struct lane *l, uint64_t n)
-{
-  if (!n)
-    return l->began;
-  int128 ps = (series(&l->seg, n) - l->did) * l->speed;
+  const struct segment *g = &l->seg;
+  int128 ticks = (int128)n * g->first + (int128)g->inc * ((int128)n * ((int128)n - 1) / 2);
+  int128 ps = (ticks - l->did) * l->speed;
   return ps >= LULL_NEVER - l->anchor ? LULL_NEVER : l->anchor + (lull_time)ps;
 }
 
-/* The largest n in [0, max] whose boundary is <= t (t >= anchor). */
+/* The same; n at most segment_steps(). */
+static inline lull_time boundary(const struct lane *l, uint64_t n)
+{
+  const struct segment *g = &l->seg;
+  int64_t k = (int64_t)n;
+  if (!n)
+    return l->began;
+  if (!g->narrow)
+    return wide_boundary(l, n);
+  return l->anchor + (k * g->first + g->inc * (k * (k - 1) / 2) - l->did) * l->speed;
+}
+
+/* A guess at the n of steps_by: the root of the series' quadratic, written so that nothing cancels. */
+static uint64_t guess_steps(const struct lane *l, lull_time t, uint64_t max)
+{
+  const struct segment *g = &l->seg;
+  double x = (double)((t - l->anchor) / l->speed + l->did);
+  double half = (double)g->inc / 2, b = (double)g->first - half;
+  double root = sqrt(b * b + 4 * half * x);
+  double n = b > 0 ? 2 * x / (b + root) : (root - b) / (2 * half);
+  return n >= (double)max ? max : n >= 1 ? (uint64_t)n : 0;
+}
+
+/* The largest n in [0, max] whose boundary is <= t (t >= anchor). The guess only saves steps of the
+ * search: what decides are integers. */
 static uint64_t steps_by(const struct lane *l, lull_time t, uint64_t max)
 {
-  uint64_t lo = 0, hi = max;
   if (boundary(l, max) <= t)
     return max;
+  if (l->seg.narrow) {
+    uint64_t n = guess_steps(l, t, max);
+    while (n && boundary(l, n) > t)
+      n--;
+    while (boundary(l, n + 1) <= t)
+      n++;
+    return n;
+  }
+  uint64_t lo = 0, hi = max;
   while (hi - lo > 1) {
     uint64_t mid = lo + (hi - lo) / 2;
     if (boundary(l, mid) <= t)
@@ -84,6 +112,21 @@ static uint64_t segment_steps(const struct lane *l)
 {
   uint64_t left = l->target - l->done;
   return left < l->seg.n ? left : l->seg.n;
+}
+
+static unsigned bits(uint64_t v)
+{
+  return v ? 64u - (unsigned)__builtin_clzll(v) : 0;
+}
+
+/* Do the steps to be run, at this speed, and their anchor sum up below 2^63? */
+static int fits_narrow(const struct lane *l)
+{
+  uint64_t n = segment_steps(l);
+  if (bits(n) > 30 || bits((uint64_t)l->seg.inc) > 30 || bits((uint64_t)l->seg.first) > 60)
+    return 0;
+  uint64_t last = (uint64_t)l->seg.first + n * (uint64_t)l->seg.inc;
+  return bits(n) + bits(last) + bits((uint64_t)l->speed) <= 62 && bits((uint64_t)l->anchor) <= 62;
 }
 
 static void shape_of(const struct lull_batch *b, uint64_t step, struct cost_shape *s)
@@ -109,15 +152,16 @@ static void next_segment(struct lull_device *d, struct lane *l)
   shape_of(b, l->done, &s);
   cost_eval(d->gpu[l->gpu].cost, &s, &c);
   l->seg = (struct segment){.n = 1, .first = c.ticks, .host = c.host};
-  if (b->chunks || b->ctx_inc_q16 % LULL_Q16_ONE)
-    return;
-  if (!b->ctx_inc_q16 || c.ctx_end_q16 == INT64_MAX)
-    l->seg.n = UINT64_MAX;
-  else
-    l->seg.n = (uint64_t)((c.ctx_end_q16 - s.ctx_q16 + b->ctx_inc_q16 - 1) / b->ctx_inc_q16);
-  l->seg.inc = c.slope * (b->ctx_inc_q16 / LULL_Q16_ONE);
-  if (!l->seg.n)
-    l->seg.n = 1;
+  if (!b->chunks && b->ctx_inc_q16 % LULL_Q16_ONE == 0) {
+    if (!b->ctx_inc_q16 || c.ctx_end_q16 == INT64_MAX)
+      l->seg.n = UINT64_MAX;
+    else
+      l->seg.n = (uint64_t)((c.ctx_end_q16 - s.ctx_q16 + b->ctx_inc_q16 - 1) / b->ctx_inc_q16);
+    l->seg.inc = c.slope * (b->ctx_inc_q16 / LULL_Q16_ONE);
+    if (!l->seg.n)
+      l->seg.n = 1;
+  }
+  l->seg.narrow = fits_narrow(l);
 }
 
 /* The step after n further ones: where its ticks are counted from, and how many were done there. */
@@ -162,7 +206,8 @@ static int sim_lane_open(struct lull_device *d, const int *gpu, int n, int kind)
   if (kind == LULL_LANE_TRAIN && d->gpu[gpu[0]].contended_ps < LULL_TICK_PS)
     return LULL_DEV_UNSUPPORTED;
   d->training |= kind == LULL_LANE_TRAIN;
-  d->lane[d->nlanes] = (struct lane){.gpu = gpu[0], .kind = (uint8_t)kind, .next = LULL_NEVER};
+  d->lane[d->nlanes] = (struct lane){.gpu = gpu[0], .kind = (uint8_t)kind};
+  d->next[d->nlanes] = LULL_NEVER;
   return d->nlanes++;
 }
 
@@ -220,7 +265,7 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
     l->seg = (struct segment){.n = 1, .first = w->ticks};
   else
     l->copy_end = d->now + copy_time(&d->gpu[l->gpu], w->bytes);
-  l->next = next_report(l);
+  d->next[w->lane] = next_report(l);
   return LULL_DEV_OK;
 }
 
@@ -271,7 +316,7 @@ static void sim_interrupt(struct lull_device *d, lull_lane_id lane, int how)
     stop_at_safepoint(d, l);
   else
     stop_at_boundary(d, l);
-  l->next = next_report(l);
+  d->next[lane] = next_report(l);
 }
 
 static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *steps, lull_time *at)
@@ -328,6 +373,7 @@ static void change_speed(struct lull_device *d, struct lane *l, int64_t speed)
   l->did += (d->now - l->anchor) / l->speed;
   l->anchor = d->now;
   l->speed = speed;
+  l->seg.narrow = l->work.kind == LULL_WORK_FORWARD && fits_narrow(l);
 }
 
 /* The kinds of compute lanes that are busy on a GPU. */
@@ -366,7 +412,7 @@ static int update_active(struct lull_device *d, struct lull_completion *out, int
         c->end = c->span.last_end;
       }
       change_speed(d, l, speed_of(d, g));
-      l->next = next_report(l);
+      d->next[i] = next_report(l);
     }
   }
   return n;
@@ -376,8 +422,8 @@ static lull_time first_report(const struct lull_device *d)
 {
   lull_time t = LULL_NEVER;
   for (int i = 0; i < d->nlanes; i++) {
-    if (d->lane[i].next < t)
-      t = d->lane[i].next;
+    if (d->next[i] < t)
+      t = d->next[i];
   }
   return t;
 }
@@ -402,7 +448,7 @@ static int sim_wait(struct lull_device *d, lull_time until, struct lull_completi
   d->now = t;
   for (int i = 0; i < d->nlanes && n < max; i++) {
     struct lane *l = &d->lane[i];
-    if (l->next != t)
+    if (d->next[i] != t)
       continue;
     struct lull_completion *c = &out[n++];
     *c = (struct lull_completion){
@@ -413,7 +459,7 @@ static int sim_wait(struct lull_device *d, lull_time until, struct lull_completi
       c->busy = t - l->began;
       l->busy = 0;
     }
-    l->next = next_report(l);
+    d->next[i] = next_report(l);
   }
   return n;
 }

@@ -14,53 +14,41 @@
 
 /* ------------------------------------------------------------------------------ finish heap --- */
 
-static int before(const struct world *w, lull_id a, lull_id b)
+static inline int before(const struct finish *a, const struct finish *b)
 {
-  const struct req *x = req_at(w, a), *y = req_at(w, b);
-  return x->finish_step != y->finish_step ? x->finish_step < y->finish_step : a < b;
+  return a->step != b->step ? a->step < b->step : a->id < b->id;
 }
 
-static void heap_put(struct world *w, struct server *s, uint32_t i, lull_id id)
+static inline void heap_put(struct server *s, uint32_t i, struct finish f)
 {
-  s->heap[i] = id;
-  req_at(w, id)->heap_pos = i;
+  s->heap[i] = f;
+  s->heap_at[f.slot] = i;
 }
 
-static void heap_sift(struct world *w, struct server *s, uint32_t i, uint32_t n)
+/* Puts f in where i is free, or where that place moves towards the top. */
+static void heap_up(struct server *s, uint32_t i, struct finish f)
 {
-  lull_id id = s->heap[i];
-  while (i && before(w, id, s->heap[(i - 1) / 2])) {
-    heap_put(w, s, i, s->heap[(i - 1) / 2]);
-    i = (i - 1) / 2;
-  }
-  for (;;) {
-    uint32_t c = 2 * i + 1;
-    if (c >= n)
-      break;
-    if (c + 1 < n && before(w, s->heap[c + 1], s->heap[c]))
-      c++;
-    if (!before(w, s->heap[c], id))
-      break;
-    heap_put(w, s, i, s->heap[c]);
-    i = c;
-  }
-  heap_put(w, s, i, id);
+  for (; i && before(&f, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    heap_put(s, i, s->heap[(i - 1) / 2]);
+  heap_put(s, i, f);
 }
 
-static void heap_remove(struct world *w, struct server *s, uint32_t i, uint32_t n)
+/* Takes out the row at i of n: the last one goes there, or where that place moves to. */
+static void heap_remove(struct server *s, uint32_t i, uint32_t n)
 {
-  if (i == n - 1)
+  struct finish f = s->heap[--n];
+  if (i == n)
     return;
-  heap_put(w, s, i, s->heap[n - 1]);
-  heap_sift(w, s, i, n - 1);
+  for (uint32_t c; (c = 2 * i + 1) < n; i = c) {
+    c += c + 1 < n && before(&s->heap[c + 1], &s->heap[c]);
+    if (!before(&s->heap[c], &f))
+      break;
+    heap_put(s, i, s->heap[c]);
+  }
+  heap_up(s, i, f);
 }
 
 /* --------------------------------------------------------------------------------------- KV --- */
-
-static int64_t blocks_for(const struct server *s, uint64_t kv)
-{
-  return (int64_t)((kv + s->cfg->row_tokens - 1 + s->cfg->block_tokens - 1) >> s->block_shift);
-}
 
 static uint32_t residue_of(const struct server *s, const struct req *r)
 {
@@ -89,15 +77,22 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
   for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
     for (lull_id i = s->head[LULL_DECODE][c]; i >= 0;) {
       const struct req *r = req_at(w, i);
-      sum += blocks_for(s, kv_after(r, s->step + steps));
+      sum += server_blocks_for(s, kv_after(r, s->step + steps));
       i = r->v.next;
     }
   }
   return sum - s->decode_blocks;
 }
 
+int64_t batch_growth_next(const struct world *w, const struct server *s)
+{
+  uint32_t mask = s->cfg->block_tokens - 1;
+  return s->cfg->row_tokens == 1 ? s->residue[(uint32_t)(mask - s->step) & mask]
+                                 : batch_growth(w, s, 1);
+}
+
 /* Never less than the growth, in O(1): no row opens more blocks than its most tokens touch. */
-int64_t batch_growth_bound(const struct server *s, uint64_t steps)
+static int64_t growth_bound(const struct server *s, uint64_t steps)
 {
   uint64_t tokens = steps * s->cfg->row_tokens;
   return (int64_t)(s->rows * ((tokens + s->cfg->block_tokens - 1) >> s->block_shift));
@@ -107,7 +102,7 @@ int64_t batch_growth_bound(const struct server *s, uint64_t steps)
 uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
                         int64_t blocks)
 {
-  if (batch_growth_bound(s, steps) <= blocks || batch_growth(w, s, steps) <= blocks)
+  if (growth_bound(s, steps) <= blocks || batch_growth(w, s, steps) <= blocks)
     return steps;
   uint64_t lo = 0, hi = steps;
   while (hi - lo > 1) {
@@ -125,7 +120,7 @@ int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t 
                           uint32_t phase_q16)
 {
   uint64_t next = kv + (((uint64_t)r->rate_q16 + phase_q16) >> 16);
-  return blocks_for(s, next) - blocks_for(s, kv);
+  return server_blocks_for(s, next) - server_blocks_for(s, kv);
 }
 
 /* ----------------------------------------------------------------------------------- stays --- */
@@ -157,19 +152,19 @@ void batch_join(struct world *w, struct server *s, struct req *r)
   r->v.join_step = s->step;
   r->v.rate_q16 = r->rate_q16;
   r->v.phase_q16 = r->phase_q16;
-  r->finish_step = s->step + (left - r->phase_q16 + r->rate_q16 - 1) / r->rate_q16;
   s->fixed_blocks -= r->v.blocks;
   r->v.blocks = 0;
-  s->decode_blocks += blocks_for(s, r->v.kv0);
+  s->decode_blocks += server_blocks_for(s, r->v.kv0);
   s->residue[residue_of(s, r)]++;
   s->ctx_q16 += ((int64_t)r->v.kv0 << 16) + r->phase_q16;
   s->ctx_inc_q16 += r->rate_q16;
   for (int i = 0; i < 3; i++)
     r->at_join[i] = s->sum[i];
-  make_fresh(s, r);
-  s->heap[s->rows] = r->v.id;
-  r->heap_pos = s->rows++;
-  heap_sift(w, s, r->heap_pos, s->rows);
+  if (r->last_emit != s->last_emit)
+    make_fresh(s, r);
+  uint64_t steps = (left - r->phase_q16 + r->rate_q16 - 1) / r->rate_q16;
+  r->slot = s->slots[s->rows];
+  heap_up(s, s->rows++, (struct finish){.step = s->step + steps, .id = r->v.id, .slot = r->slot});
   s->batch.version++;
 }
 
@@ -205,13 +200,14 @@ void batch_leave(struct world *w, struct server *s, struct req *r)
     drop_fresh(w, s, r);
   else
     r->last_emit = s->last_emit;
-  heap_remove(w, s, r->heap_pos, s->rows--);
+  heap_remove(s, s->heap_at[r->slot], s->rows);
+  s->slots[--s->rows] = r->slot;
   uint32_t tokens = (uint32_t)(q16 >> 16);
   r->v.kv0 += tokens;
   r->v.gen0 = r->output - r->v.gen0 < tokens ? r->output : r->v.gen0 + tokens;
   r->phase_q16 = (uint32_t)(q16 & 0xffff);
   r->v.phase_q16 = r->v.rate_q16 = 0;
-  r->v.blocks = (uint32_t)blocks_for(s, r->v.kv0);
+  r->v.blocks = (uint32_t)server_blocks_for(s, r->v.kv0);
   s->decode_blocks -= r->v.blocks;
   s->fixed_blocks += r->v.blocks;
   s->batch.version++;

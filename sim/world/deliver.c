@@ -23,12 +23,18 @@ void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const
 /* ------------------------------------------------------------------------------------ events ---
  */
 
-static void send_event(struct world *w, const struct lull_event *ev)
+static void tell(struct world *w, const struct lull_event *ev)
 {
   log_line(w, ev->server, WORLD_LOG_EVENT, ev->kind,
            ev->request >= 0 ? ev->request : (int64_t)ev->tag, NULL);
   if (w->cfg->policy->event)
     w->cfg->policy->event(w->state, &w->host, ev);
+}
+
+static void send_event(struct world *w, const struct lull_event *ev)
+{
+  if (!w->quiet_policy)
+    tell(w, ev);
   if (ev->kind == LULL_EV_FINISHED || ev->kind == LULL_EV_FAILED)
     req_told(w, ev->request);
 }
@@ -156,16 +162,12 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
 
 static int completed(struct world *w, const struct lull_completion *c)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    struct server *s = &w->srv[i];
-    if (c->lane == s->lane)
-      return step_completed(w, s, c);
-    if (c->lane == s->copy_lane)
-      return copy_completed(w, s, c);
-  }
-  for (uint32_t i = 0; i < w->cfg->njobs; i++) {
-    if (c->lane == w->job[i].lane)
-      return job_completed(w, &w->job[i], c);
+  const struct lane_use *u = c->lane >= 0 && c->lane < LULL_LANES ? &w->lane[c->lane] : NULL;
+  if (u && u->owner >= 0) {
+    if (u->kind == LULL_LANE_SERVE)
+      return step_completed(w, &w->srv[u->owner], c);
+    return u->kind == LULL_LANE_COPY ? copy_completed(w, &w->srv[u->owner], c)
+                                     : job_completed(w, &w->job[u->owner], c);
   }
   return base_fail(w->err, BASE_ENV, "the device reported lane %d, which was never opened",
                    c->lane);
@@ -180,8 +182,6 @@ int deliver_completions(struct world *w, int n)
     if (completed(w, &w->comp[i]))
       return -1;
   }
-  for (uint32_t i = 0; n && i < w->cfg->nservers; i++)
-    server_refresh(w, &w->srv[i]);
   emit_own(w);
   return w->failed ? -1 : 0;
 }
@@ -219,7 +219,7 @@ static int can_hold(const struct server *s, const struct req *r)
   uint64_t all = (uint64_t)r->v.prompt + r->output;
   uint64_t kv = all - 1 + s->cfg->row_tokens - 1;
   return all <= s->cfg->model_limit && kv <= UINT32_MAX - LULL_Q16_ONE &&
-         lull_blocks_for(&s->v, (uint32_t)kv) <= s->cfg->kv_blocks;
+         server_blocks_for(s, kv) <= (int64_t)s->cfg->kv_blocks;
 }
 
 static int eligible(const struct world *w, int server, const struct req *r)
@@ -233,7 +233,7 @@ static int default_route(const struct world *w, const struct req *r)
 {
   int best = -1;
   for (int i = 0; i < (int)w->cfg->nservers; i++) {
-    if (eligible(w, i, r) && (best < 0 || w->srv[i].unfinished < w->srv[best].unfinished))
+    if ((best < 0 || w->srv[i].unfinished < w->srv[best].unfinished) && eligible(w, i, r))
       best = i;
   }
   return best;
@@ -266,8 +266,12 @@ static int arrive(struct world *w, const struct world_arrival *a, int server)
   w->arriving = -1;
   if (w->failed || !req_known(w, id)) /* rejected in its own event */
     return w->failed ? -1 : 0;
+  if (w->routed >= 0)
+    route = w->routed;
+  else if (server < 0 && w->cfg->policy->event) /* the event may have ended others */
+    route = default_route(w, r);
   if (server < 0)
-    req_route(w, r, w->routed >= 0 ? w->routed : default_route(w, r));
+    req_route(w, r, route);
   struct server *s = req_server(w, r);
   if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
     want(w, s, LULL_WAKE_ARRIVAL);
@@ -364,18 +368,54 @@ static int deliver_wakes(struct world *w, int *any)
   return 0;
 }
 
+lull_time next_due(const struct world *w)
+{
+  lull_time t = w->has_next ? w->next.time : LULL_NEVER;
+  if (!w->drained && w->cfg->window < t)
+    t = w->cfg->window;
+  if (w->ntimers && w->timer[0].at < t)
+    t = w->timer[0].at;
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (w->wake_at[i] < t)
+      t = w->wake_at[i];
+  }
+  return t;
+}
+
+/* Would a pass of deliver() find nothing to do? */
+static int is_quiet(const struct world *w)
+{
+  if (w->poll || w->due <= w->now || w->cfg->njobs)
+    return 0;
+  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+    const struct world_backlog *b = &w->cfg->backlog[i];
+    if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
+      return 0;
+  }
+  return 1;
+}
+
+static int pass(struct world *w, int *any)
+{
+  if (poll_device(w, any) || deliver_drain(w, any) || deliver_arrivals(w, any) ||
+      deliver_timers(w, any) || deliver_wakes(w, any))
+    return -1;
+  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+    if (refill(w, &w->cfg->backlog[i], any))
+      return -1;
+  }
+  w->due = next_due(w);
+  return 0;
+}
+
 int deliver(struct world *w)
 {
-  int any;
-  do {
+  int any = 1;
+  while (any && !is_quiet(w)) {
     any = 0;
-    if (poll_device(w, &any) || deliver_drain(w, &any) || deliver_arrivals(w, &any) ||
-        deliver_timers(w, &any) || deliver_wakes(w, &any))
+    if (pass(w, &any))
       return -1;
-    for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
-      if (refill(w, &w->cfg->backlog[i], &any))
-        return -1;
-    }
-  } while (any || w->poll || (w->cfg->njobs && jobs_changed(w)));
+    any |= w->poll || (!any && w->cfg->njobs && jobs_changed(w));
+  }
   return 0;
 }

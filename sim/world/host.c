@@ -13,11 +13,14 @@ void server_refresh(struct world *w, struct server *s)
 {
   uint64_t k = 0;
   lull_time t = s->boundary;
-  if (s->busy)
-    w->ops->progress(w->dev, s->lane, &k, &t);
+  if (!s->busy) {
+    server_at_boundary(s);
+    return;
+  }
+  w->ops->progress(w->dev, s->lane, &k, &t);
   s->v.step = s->step + k;
   s->v.boundary = t;
-  s->v.stepping = s->busy && t < w->now;
+  s->v.stepping = t < w->now;
   s->v.kv_free = (uint32_t)(server_free(s) - (k ? batch_growth(w, s, k) : 0));
 }
 
@@ -107,6 +110,7 @@ static void h_timer(void *ctx, lull_time at, uint64_t tag)
   for (; i && w->timer[i - 1].at > at; i--)
     w->timer[i] = w->timer[i - 1];
   w->timer[i] = (struct timer){.at = at, .seq = w->timer_seq++, .tag = tag};
+  w->due = at < w->due ? at : w->due;
 }
 
 static void h_cancel_timer(void *ctx, uint64_t tag)

@@ -23,9 +23,8 @@ struct req {
   uint32_t accept_q16;
   uint32_t rate_q16;     /* on its server; v.rate_q16 shows it while DECODE */
   uint32_t phase_q16;    /* carried between stays */
-  uint64_t finish_step;  /* DECODE: server step count at which its output is complete */
-  uint32_t heap_pos;     /* DECODE: index in its server's finish heap */
-  uint32_t fresh_pos;    /* 1 + index in the list of rows that have not stepped yet; 0: not there */
+  uint32_t slot;         /* DECODE: its server's, one a row */
+  uint32_t fresh_pos;    /* 1 + index in the list of fresh rows; 0: not there */
   int32_t chunk;         /* index in its server's plan, -1: none */
   lull_time last_emit;   /* valid while fresh or not DECODE */
   base_int128 at_join[3];/* prefix sums of its server at join */
@@ -39,6 +38,13 @@ struct copy {
   lull_id id;
   uint8_t kind; /* LULL_WORK_COPY_OUT or _IN */
   int64_t bytes;
+};
+
+/* A row in the finish heap: the server's step count at which its output is complete. */
+struct finish {
+  uint64_t step;
+  lull_id id;
+  uint32_t slot;
 };
 
 struct server {
@@ -56,13 +62,16 @@ struct server {
   struct lull_chunk *lent;  /* [max_seqs]: where they were at submit; the device's until it ends */
   uint32_t rows;
   int64_t ctx_q16, ctx_inc_q16;
-  lull_id *heap;           /* finish heap by (finish_step, id): [rows] */
-  lull_id *fresh;          /* rows that joined since the last step */
+  struct finish *heap;     /* by (step, id): [rows] */
+  uint32_t *heap_at;       /* [max_seqs] by slot: where its row is in the heap */
+  uint32_t *slots;         /* [max_seqs]: a permutation; those from `rows` on are free */
+  lull_id *fresh;          /* rows that joined since the last step and last emitted before it */
   uint32_t nfresh, fresh_of[LULL_CLASSES];
   lull_time last_emit;     /* of all rows that are not fresh */
 
   /* KV */
   uint32_t block_shift;
+  uint32_t step_blocks;    /* most blocks that one step takes of a row */
   uint32_t *residue;       /* [block_tokens]: rows by position in their last block, by (kv0 - 1 -
                               join_step) mod block; unused when speculating */
   int64_t fixed_blocks;    /* of requests that are not DECODE */
@@ -116,10 +125,16 @@ struct own_event {
 
 /* Requests live in pages by id, whose addresses never change; a page all of whose requests have ended
  * and were told of goes back, so that memory follows what lives, not what has lived. */
-enum { REQ_CHUNK_BITS = 12, REQ_CHUNK = 1 << REQ_CHUNK_BITS };
+enum { REQ_CHUNK_BITS = 8, REQ_CHUNK = 1 << REQ_CHUNK_BITS };
 struct req_page {
   uint32_t told;
+  struct req_page *next; /* among the spare ones */
   struct req r[REQ_CHUNK];
+};
+
+struct lane_use {
+  uint8_t kind;            /* enum lull_lane_kind */
+  int16_t owner;           /* index of its server or job, -1: not opened */
 };
 
 struct world {
@@ -131,10 +146,14 @@ struct world {
   int failed;              /* an error was filled: unwind */
 
   lull_time now;
+  lull_time due;           /* not after the next arrival, DRAIN, timer or time wake */
+  lull_time deadline;      /* the end of the drain */
+  uint64_t max_repeat;     /* of a submit: the device's and the configuration's */
   struct server *srv;
   struct job *job;         /* [njobs] */
+  struct lane_use lane[LULL_LANES]; /* by lane: whose it is */
   struct req_page **page;  /* [npages] by id; NULL: all of it has ended */
-  struct req_page *spare;
+  struct req_page *spare;  /* those that came back; as many as ever lived at once */
   uint32_t npages, cap_pages;
   uint64_t nreq, cap_records;
   uint64_t unfinished, entered;
@@ -157,6 +176,7 @@ struct world {
 
   int poll;                /* an interrupt was sent in this instant */
   int drained;             /* DRAIN was delivered */
+  int quiet_policy;        /* no event callback and no log: nobody hears of events */
   int closing;             /* the run has ended; completions are cut at out->end */
   uint32_t plans_instant;
   uint64_t idle_events, idle_plans, seen_steps;
@@ -169,6 +189,7 @@ struct world {
 };
 
 /* world.c */
+int world_open_lane(struct world *w, int gpu, int kind, int owner); /* its index, or -1 */
 int world_broken(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* request.c */
@@ -194,7 +215,7 @@ void req_free_pages(struct world *w);
 
 /* batch.c */
 int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps);
-int64_t batch_growth_bound(const struct server *s, uint64_t steps);
+int64_t batch_growth_next(const struct world *w, const struct server *s); /* of one step */
 uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
                         int64_t blocks);
 int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
@@ -206,9 +227,10 @@ static inline int64_t server_free(const struct server *s)
 {
   return (int64_t)s->cfg->kv_blocks - s->fixed_blocks - s->decode_blocks;
 }
-static inline lull_id heap_top(const struct server *s)
+/* lull_blocks_for: block sizes are powers of two. */
+static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 {
-  return s->heap[0];
+  return (int64_t)((kv + s->cfg->row_tokens - 1 + s->cfg->block_tokens - 1) >> s->block_shift);
 }
 int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16);
 
@@ -222,6 +244,7 @@ void emit_own(struct world *w); /* all that queue_own holds, in order */
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
 int fetch_next(struct world *w);
+lull_time next_due(const struct world *w); /* what w->due is a bound of */
 void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
 void note_progress(struct world *w);   /* resets the watchdog */
 int note_idle_event(struct world *w);  /* counts one; -1: too many */
@@ -240,13 +263,20 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
 /* plan.c */
 struct server *plan_wanted(struct world *w, uint32_t *why);
 int plan_server(struct world *w, struct server *s, uint32_t why);
-int plan_submit(struct world *w, struct server *s);
+int plan_submit(struct world *w, struct server *s); /* it is idle and has something to compute */
 int plan_submit_copy(struct world *w, struct server *s);
 int queue_copy(struct world *w, struct server *s, struct req *r, uint8_t kind);
 
 /* host.c */
 void host_init(struct world *w);
 void server_refresh(struct world *w, struct server *s); /* view to the last boundary */
+static inline void server_at_boundary(struct server *s) /* the same, while it is not busy */
+{
+  s->v.step = s->step;
+  s->v.boundary = s->boundary;
+  s->v.stepping = 0;
+  s->v.kv_free = (uint32_t)server_free(s);
+}
 int take_out(struct world *w, struct server *s, struct req *r, int how); /* preempt, no checks */
 
 /* account.c */

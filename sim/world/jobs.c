@@ -22,7 +22,7 @@ static int init_job(struct world *w, uint32_t i)
       j->server = &w->srv[k];
   }
   j->server->job = j;
-  int lane = w->ops->lane_open(w->dev, &c->gpu, 1, LULL_LANE_TRAIN);
+  int lane = world_open_lane(w, c->gpu, LULL_LANE_TRAIN, (int)i);
   if (lane < 0)
     return base_fail(w->err, BASE_ENV, "the device opens no training lane on GPU %d for job '%s'",
                      c->gpu, c->name);

@@ -13,7 +13,8 @@ static uint32_t reasons(const struct world *w, const struct server *s)
   uint32_t why = s->pending & (LULL_WAKE_MANDATORY | p->wake);
   if (!s->started)
     why |= LULL_WAKE_START;
-  if (batch_growth_bound(s, 1) > server_free(s) && batch_growth(w, s, 1) > server_free(s))
+  int64_t most = (int64_t)s->rows * s->step_blocks;
+  if (most > server_free(s) && batch_growth_next(w, s) > server_free(s))
     why |= LULL_WAKE_KV;
   if ((p->wake & LULL_WAKE_STEPS) && p->wake_steps && steps >= p->wake_steps)
     why |= LULL_WAKE_STEPS;
@@ -49,7 +50,7 @@ static void open_plan(struct world *w, struct server *s, uint32_t why)
                                .steps_run = s->step - s->plan_step,
                                .tokens_left = (int64_t)s->cfg->token_budget -
                                               (int64_t)s->rows * s->cfg->row_tokens,
-                               .blocks_left = server_free(s) - batch_growth(w, s, 1),
+                               .blocks_left = server_free(s) - batch_growth_next(w, s),
                                .seqs_left = (int32_t)(s->cfg->max_seqs - s->v.seqs),
                                .wake = 8191,
                                .wake_classes = UINT32_MAX,
@@ -65,7 +66,8 @@ static void close_plan(struct world *w, struct server *s)
   struct lull_plan *p = &s->plan;
   if ((p->wake & LULL_WAKE_TIME) && p->wake_time != LULL_NEVER) {
     lull_time soonest = w->now + WORLD_MIN_WAKE;
-    w->wake_at[s->v.id] = p->wake_time < soonest ? soonest : p->wake_time;
+    lull_time at = w->wake_at[s->v.id] = p->wake_time < soonest ? soonest : p->wake_time;
+    w->due = at < w->due ? at : w->due;
   }
 }
 
@@ -100,7 +102,7 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
                         WORLD_MAX_IDLE_EVENTS, w->cfg->policy->name);
   clear_chunks(w, s);
   open_plan(w, s, why);
-  server_refresh(w, s);
+  server_at_boundary(s);
   log_line(w, s->v.id, WORLD_LOG_PLAN, why, (int64_t)s->plan.steps_run, NULL);
   w->out->plans++;
   s->planning = 1;
@@ -110,7 +112,6 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
   if (s->plan.blocks_left < 0)
     plan_force(w, s);
   close_plan(w, s);
-  server_refresh(w, s);
   emit_own(w);
   return w->failed ? -1 : 0;
 }
@@ -132,11 +133,9 @@ int plan_server(struct world *w, struct server *s, uint32_t why)
 /* Steps until something at which this plan must be looked at again, as if nothing else happened. */
 static uint64_t repeat_bound(const struct world *w, const struct server *s)
 {
-  uint64_t n = w->ops->max_repeat(w->dev);
-  if (w->cfg->max_repeat && w->cfg->max_repeat < n)
-    n = w->cfg->max_repeat;
+  uint64_t n = w->max_repeat;
   if (s->rows) {
-    uint64_t left = req_at(w, heap_top(s))->finish_step - s->step;
+    uint64_t left = s->heap[0].step - s->step;
     n = left < n ? left : n;
   }
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
@@ -169,8 +168,6 @@ static uint64_t repeat_by_kv(const struct world *w, const struct server *s, uint
 int plan_submit(struct world *w, struct server *s)
 {
   struct lull_batch *b = &s->batch;
-  if (s->busy || (!s->rows && !b->chunks))
-    return 0;
   b->rows = s->rows;
   b->row_tokens = s->cfg->row_tokens;
   b->ctx_q16 = s->ctx_q16;

@@ -15,10 +15,13 @@ static int grow_page(struct world *w)
     w->page = p;
     w->cap_pages = cap;
   }
-  struct req_page *page = w->spare ? w->spare : malloc(sizeof *page);
+  struct req_page *page = w->spare;
+  if (page)
+    w->spare = page->next;
+  else
+    page = malloc(sizeof *page);
   if (!page)
     return base_fail_memory(w->err);
-  w->spare = NULL;
   page->told = 0;
   w->page[w->npages++] = page;
   return 0;
@@ -30,7 +33,7 @@ void req_told(struct world *w, lull_id id)
   req_at(w, id)->told = 1;
   if (++(*page)->told < REQ_CHUNK)
     return;
-  free(w->spare);
+  (*page)->next = w->spare;
   w->spare = *page;
   *page = NULL;
 }
@@ -40,7 +43,11 @@ void req_free_pages(struct world *w)
   for (uint32_t i = 0; i < w->npages; i++)
     free(w->page[i]);
   free(w->page);
-  free(w->spare);
+  while (w->spare) {
+    struct req_page *next = w->spare->next;
+    free(w->spare);
+    w->spare = next;
+  }
 }
 
 static int grow_records(struct world *w)

@@ -238,9 +238,9 @@ static void prompt_done(struct world *w, struct server *s, struct req *r, lull_t
  * change before the first event tells of it. */
 static void settle_boundary(struct world *w, struct server *s, lull_time at)
 {
-  while (s->rows && req_at(w, heap_top(s))->finish_step == s->step) {
+  while (s->rows && s->heap[0].step == s->step) {
     s->pending |= LULL_WAKE_FINISH;
-    finish_row(w, s, req_at(w, heap_top(s)), at);
+    finish_row(w, s, req_at(w, s->heap[0].id), at);
   }
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s->batch.chunks; i++) {

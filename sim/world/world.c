@@ -28,6 +28,15 @@ int world_broken(struct world *w, const char *fmt, ...)
 /* ------------------------------------------------------------------------------------- set-up ---
  */
 
+int world_open_lane(struct world *w, int gpu, int kind, int owner)
+{
+  int lane = w->ops->lane_open(w->dev, &gpu, 1, kind);
+  if (lane < 0 || lane >= LULL_LANES)
+    return -1;
+  w->lane[lane] = (struct lane_use){.kind = (uint8_t)kind, .owner = (int16_t)owner};
+  return lane;
+}
+
 static int init_server(struct world *w, uint32_t i)
 {
   struct server *s = &w->srv[i];
@@ -46,19 +55,23 @@ static int init_server(struct world *w, uint32_t i)
   memset(s->head, -1, sizeof s->head);
   memset(s->tail, -1, sizeof s->tail);
   s->block_shift = (uint32_t)__builtin_ctz(c->block_tokens);
+  s->step_blocks = (c->row_tokens + c->block_tokens - 1) >> s->block_shift;
   s->chunk = calloc(c->max_seqs, sizeof *s->chunk);
   s->lent = calloc(c->max_seqs, sizeof *s->lent);
   s->heap = calloc(c->max_seqs, sizeof *s->heap);
+  s->heap_at = calloc(c->max_seqs, sizeof *s->heap_at);
+  s->slots = calloc(c->max_seqs, sizeof *s->slots);
   s->fresh = calloc(c->max_seqs, sizeof *s->fresh);
   s->residue = calloc(c->block_tokens, sizeof *s->residue);
-  if (!s->chunk || !s->lent || !s->heap || !s->fresh || !s->residue)
+  if (!s->chunk || !s->lent || !s->heap || !s->heap_at || !s->slots || !s->fresh || !s->residue)
     return base_fail_memory(w->err);
+  for (uint32_t k = 0; k < c->max_seqs; k++)
+    s->slots[k] = k;
   s->plan.wake_time = LULL_NEVER;
   s->unit = WORLD_CREDIT;
   w->wake_at[i] = LULL_NEVER;
-  int gpu[1] = {c->gpu};
-  int lane = w->ops->lane_open(w->dev, gpu, 1, LULL_LANE_SERVE);
-  int copy = w->ops->lane_open(w->dev, gpu, 1, LULL_LANE_COPY);
+  int lane = world_open_lane(w, c->gpu, LULL_LANE_SERVE, (int)i);
+  int copy = world_open_lane(w, c->gpu, LULL_LANE_COPY, (int)i);
   if (lane < 0 || copy < 0)
     return base_fail(w->err, BASE_ENV, "the device opens no lane on GPU %d for server %u", c->gpu,
                      i);
@@ -131,6 +144,13 @@ static int world_init(struct world *w)
   if (check_config(cfg, w->err))
     return -1;
   w->arriving = -1;
+  w->deadline = cfg->drain > LULL_NEVER - cfg->window ? LULL_NEVER : cfg->window + cfg->drain;
+  w->quiet_policy = !cfg->policy->event && !cfg->log;
+  w->max_repeat = w->ops->max_repeat(w->dev);
+  if (cfg->max_repeat && cfg->max_repeat < w->max_repeat)
+    w->max_repeat = cfg->max_repeat;
+  for (int i = 0; i < LULL_LANES; i++)
+    w->lane[i].owner = -1;
   w->srv = calloc(cfg->nservers, sizeof *w->srv);
   w->wake_at = calloc(cfg->nservers, sizeof *w->wake_at);
   w->ncomp_max = 2 * (int)cfg->nservers + (int)cfg->njobs;
@@ -165,6 +185,8 @@ static void world_free(struct world *w)
     free(s->chunk);
     free(s->lent);
     free(s->heap);
+    free(s->heap_at);
+    free(s->slots);
     free(s->fresh);
     free(s->residue);
     free(s->copyq);
@@ -181,38 +203,15 @@ static void world_free(struct world *w)
 /* -------------------------------------------------------------------------------------- loop ---
  */
 
-static lull_time deadline(const struct world *w)
-{
-  const struct world_config *c = w->cfg;
-  return c->drain == LULL_NEVER || c->drain > LULL_NEVER - c->window ? LULL_NEVER
-                                                                     : c->window + c->drain;
-}
-
 static int is_over(struct world *w)
 {
   if (w->cfg->stop && *w->cfg->stop) {
     w->out->partial = 1;
     return 1;
   }
-  if (w->now >= deadline(w))
+  if (w->now >= w->deadline)
     return 1;
   return !w->unfinished && !w->has_next && w->now >= w->cfg->window;
-}
-
-static lull_time next_moment(const struct world *w)
-{
-  lull_time t = deadline(w);
-  if (w->has_next && w->next.time < t)
-    t = w->next.time;
-  if (!w->drained && w->cfg->window < t)
-    t = w->cfg->window;
-  if (w->ntimers && w->timer[0].at < t)
-    t = w->timer[0].at;
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    if (w->wake_at[i] < t)
-      t = w->wake_at[i];
-  }
-  return t;
 }
 
 static int work_pending(const struct world *w)
@@ -247,7 +246,7 @@ static int stalled(struct world *w)
 }
 
 /* One instant: deliver until quiet, plan, submit. */
-static int instant(struct world *w)
+static int instant(struct world *w, int *over)
 {
   struct server *s;
   uint32_t why;
@@ -258,10 +257,12 @@ static int instant(struct world *w)
     if (plan_server(w, s, why) || deliver(w))
       return -1;
   }
-  if (is_over(w))
+  *over = is_over(w);
+  if (*over)
     return 0;
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    if (plan_submit(w, &w->srv[i]))
+    s = &w->srv[i];
+    if (!s->busy && (s->rows || s->batch.chunks) && plan_submit(w, s))
       return -1;
   }
   if (w->cfg->njobs && jobs_submit(w))
@@ -272,7 +273,8 @@ static int instant(struct world *w)
 /* Time passes: what was idle is charged, what ended is taken in. */
 static int pass_time(struct world *w)
 {
-  lull_time until = next_moment(w);
+  w->due = next_due(w);
+  lull_time until = w->due < w->deadline ? w->due : w->deadline;
   if (until == LULL_NEVER && !work_pending(w))
     return stalled(w);
   int n = w->ops->wait(w->dev, until, w->comp, w->ncomp_max);
@@ -328,9 +330,10 @@ static int close_run(struct world *w)
 static int loop(struct world *w)
 {
   for (uint64_t i = 0;; i++) {
-    if (instant(w) || w->failed)
+    int over;
+    if (instant(w, &over) || w->failed)
       return -1;
-    if (is_over(w))
+    if (over)
       return close_run(w);
     if (w->cfg->progress && (i & 0xfff) == 0)
       w->cfg->progress(w->cfg->progress_ctx, w->now, w->ended);
