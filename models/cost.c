@@ -131,7 +131,7 @@ static void eval_analytic(const struct cost_model *m, const struct cost_shape *s
                           struct cost_step *out)
 {
   const struct cost_analytic *a = &m->a;
-  wide pairs = ((wide)a->per_pair_q16 * s->chunk_work) >> 16;
+  wide pairs = s->chunk_work ? ((wide)a->per_pair_q16 * s->chunk_work) >> 16 : 0;
   wide ticks = (wide)a->base + (wide)a->per_token * tokens_of(m, s) + (wide)a->per_row * s->rows +
                (((wide)a->per_ctx * s->ctx_q16) >> 16) + pairs;
   out->slope = a->per_ctx;

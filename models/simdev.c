@@ -75,7 +75,7 @@ static inline lull_time boundary(const struct lane *l, uint64_t n)
 static uint64_t guess_steps(const struct lane *l, lull_time t, uint64_t max)
 {
   const struct segment *g = &l->seg;
-  double x = (double)((t - l->anchor) / l->speed + l->did);
+  double x = (double)(t - l->anchor) / (double)l->speed + (double)l->did;
   double half = (double)g->inc / 2, b = (double)g->first - half;
   double root = sqrt(b * b + 4 * half * x);
   double n = b > 0 ? 2 * x / (b + root) : (root - b) / (2 * half);
@@ -114,19 +114,13 @@ static uint64_t segment_steps(const struct lane *l)
   return left < l->seg.n ? left : l->seg.n;
 }
 
-static unsigned bits(uint64_t v)
-{
-  return v ? 64u - (unsigned)__builtin_clzll(v) : 0;
-}
-
-/* Do the steps to be run, at this speed, and their anchor sum up below 2^63? */
+/* Do the steps to be run, at this speed, and their anchor sum up below 2^63? With room to spare, so
+ * that rounding does not matter. */
 static int fits_narrow(const struct lane *l)
 {
-  uint64_t n = segment_steps(l);
-  if (bits(n) > 30 || bits((uint64_t)l->seg.inc) > 30 || bits((uint64_t)l->seg.first) > 60)
-    return 0;
-  uint64_t last = (uint64_t)l->seg.first + n * (uint64_t)l->seg.inc;
-  return bits(n) + bits(last) + bits((uint64_t)l->speed) <= 62 && bits((uint64_t)l->anchor) <= 62;
+  const double limit = 4e18;
+  double n = (double)segment_steps(l), last = (double)l->seg.first + n * (double)l->seg.inc;
+  return n < 1e9 && n * last * (double)l->speed < limit && (double)l->anchor < limit;
 }
 
 static void shape_of(const struct lull_batch *b, uint64_t step, struct cost_shape *s)

@@ -7,10 +7,8 @@
 
 #include "sim/world/internal.h"
 
-void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text)
+void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text)
 {
-  if (!w->cfg->log)
-    return;
   struct world_log_line l = {.time = w->now,
                              .server = (int16_t)server,
                              .kind = (uint8_t)kind,
@@ -55,10 +53,15 @@ void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id
   w->own[w->nown++] = (struct own_event){.kind = kind, .server = server, .id = id, .at = at};
 }
 
-void emit_own(struct world *w)
+void emit_queued(struct world *w)
 {
   for (uint32_t i = 0; i < w->nown && !w->failed; i++) {
     struct own_event o = w->own[i];
+    if (w->quiet_policy) {
+      if (o.kind == LULL_EV_FINISHED || o.kind == LULL_EV_FAILED)
+        req_told(w, o.id);
+      continue;
+    }
     struct lull_event ev = {.size = sizeof ev,
                             .kind = o.kind,
                             .server = o.server,
@@ -95,12 +98,6 @@ void want(struct world *w, struct server *s, uint32_t reason)
 
 /* ---------------------------------------------------------------------------------- watchdog ---
  */
-
-void note_progress(struct world *w)
-{
-  w->idle_events = 0;
-  w->idle_plans = 0;
-}
 
 /* Steps that devices have done so far, reported or not: the watchdog's clock must not depend on how
  * steps are merged (F14). */

@@ -88,6 +88,7 @@ struct server {
   /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
   struct job *job;         /* on its GPU, or NULL */
   int unit;                /* credit a picosecond since `mark`: WORLD_CREDIT / active lanes */
+  lull_time speed;         /* ps a tick of the last step that had a whole number of them */
   lull_time mark;
   base_int128 earned;
 
@@ -235,18 +236,33 @@ static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16);
 
 /* deliver.c */
+void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
 int deliver(struct world *w); /* until quiet; -1 failed */
 int deliver_completions(struct world *w, int n); /* what wait returned into w->comp */
 int route_allowed(const struct world *w, const struct req *r, int server);
 void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at,
           uint64_t tag);
-void emit_own(struct world *w); /* all that queue_own holds, in order */
+void emit_queued(struct world *w);
+static inline void emit_own(struct world *w) /* all that queue_own holds, in order */
+{
+  if (w->nown)
+    emit_queued(w);
+}
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
 int fetch_next(struct world *w);
 lull_time next_due(const struct world *w); /* what w->due is a bound of */
-void log_line(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
-void note_progress(struct world *w);   /* resets the watchdog */
+static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
+                            const char *text)
+{
+  if (w->cfg->log)
+    write_log(w, server, kind, a, b, text);
+}
+static inline void note_progress(struct world *w) /* resets the watchdog */
+{
+  w->idle_events = 0;
+  w->idle_plans = 0;
+}
 int note_idle_event(struct world *w);  /* counts one; -1: too many */
 
 /* jobs.c */

@@ -37,21 +37,20 @@ static void first_gaps(struct world *w, struct server *s, lull_time end)
   s->nfresh = 0;
 }
 
-/* Gaps of steps `from` .. `from + n - 1` of a span; step 0's differs by row. */
-static void gaps(struct world *w, struct server *s, const struct lull_span *sp, uint64_t from,
+/* Gaps of n steps of a span from step i on; step 0's differ by row, unless all rows emitted at the
+ * last boundary: then it is the first of the series. */
+static void gaps(struct world *w, struct server *s, const struct lull_span *sp, uint64_t i,
                  uint64_t n)
 {
-  if (from == 0) {
+  lull_time first = i == 0 ? sp->first_end - s->last_emit : step_length(sp, 0, i);
+  if (i == 0 && (s->nfresh || n == 1 || first + sp->dur_inc != sp->second_dur)) {
     first_gaps(w, s, sp->first_end);
-    from = 1;
+    first = sp->second_dur;
     n--;
   }
-  if (n) {
-    lull_time start = sp->second_dur + (lull_time)(from - 1) * sp->dur_inc;
-    for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
-      if (s->v.count[LULL_DECODE][c])
-        base_hist_series(&w->out->cls[c].itl, start, sp->dur_inc, n, s->v.count[LULL_DECODE][c]);
-    }
+  for (uint32_t c = 0; n && c < w->cfg->nclasses; c++) {
+    if (s->v.count[LULL_DECODE][c])
+      base_hist_series(&w->out->cls[c].itl, first, sp->dur_inc, n, s->v.count[LULL_DECODE][c]);
   }
 }
 
@@ -84,37 +83,48 @@ static void shape_now(const struct world *w, const struct server *s, struct cost
   }
 }
 
+/* What the chunks earn in one step of `rate` a tick, u ticks a token and v an attended pair. */
+static base_int128 credit_chunks(struct world *w, const struct server *s, int64_t rate, int64_t u,
+                                 int64_t v)
+{
+  base_int128 sum = 0;
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    const struct lull_chunk *c = &s->chunk[i];
+    base_int128 share = rate * ((base_int128)u * c->tokens + (base_int128)v * chunk_pairs(c));
+    req_at(w, c->request)->pending += (int64_t)share;
+    sum += share;
+  }
+  return sum;
+}
+
 /*
  * Credits n steps of one law, all at the same rate a tick: `total` together. Shares by world.h;
  * per-row shares stay in the prefix sums until the row leaves.
  */
 static void credit(struct world *w, struct server *s, const struct cost_shape *shape,
-                   const struct cost_step *c, base_int128 rate, uint64_t n, base_int128 total)
+                   const struct cost_step *c, int64_t rate, uint64_t n, base_int128 total)
 {
   int64_t ctx_part = (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
   int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
   int64_t u = (c->ticks - ctx_part - c->chunk_part) / tokens;
-  int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
-  base_int128 slope_rate = rate * c->slope;
-  base_int128 steps = (base_int128)n;
-
-  /* what all rows earn in these steps, 16 fraction bits */
-  base_int128 ctx_sum = steps * shape->ctx_q16 +
-                        (base_int128)s->ctx_inc_q16 * (steps * (steps - 1) / 2);
-  base_int128 rows_q16 = ((steps * rate * u * s->cfg->row_tokens * shape->rows) << 16) +
-                         slope_rate * ctx_sum;
-  s->sum[0] += steps * rate * u * s->cfg->row_tokens;
-  s->sum[1] += steps * slope_rate;
-  s->sum[2] += slope_rate * (steps * s->step + steps * (steps - 1) / 2);
-
-  base_int128 chunks = 0; /* n == 1 here: steps with chunks are taken singly */
-  for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    base_int128 share = rate * ((base_int128)u * s->chunk[i].tokens +
-                                (base_int128)v * chunk_pairs(&s->chunk[i]));
-    req_at(w, s->chunk[i].request)->pending += (int64_t)share;
-    chunks += share;
+  base_int128 left = total;
+  if (s->batch.chunks) { /* n == 1: steps with chunks are taken singly */
+    int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
+    left -= credit_chunks(w, s, rate, u, v);
   }
-  s->residue_q16[residue_class(w, s)] += ((total - chunks) << 16) - rows_q16;
+  left <<= 16;
+  if (shape->rows) {
+    base_int128 flat = (base_int128)rate * u * s->cfg->row_tokens * (int64_t)n;
+    base_int128 slope = (base_int128)rate * c->slope;
+    base_int128 pairs = (base_int128)n * (n - 1) / 2;
+    s->sum[0] += flat;
+    s->sum[1] += slope * (int64_t)n;
+    s->sum[2] += slope * ((base_int128)n * s->step + pairs);
+    /* what all rows earn in these steps, 16 fraction bits */
+    left -= (flat * shape->rows << 16) +
+            slope * ((base_int128)n * shape->ctx_q16 + s->ctx_inc_q16 * pairs);
+  }
+  s->residue_q16[residue_class(w, s)] += left;
 }
 
 /* Moves the plan's chunks on by one step; a first chunk marks when its step began. */
@@ -132,22 +142,40 @@ static void advance_chunks(struct world *w, struct server *s, lull_time start)
   }
 }
 
+/* Picoseconds a tick of a step, 0 if that is no integer. It rarely changes. */
+static lull_time whole_speed(struct server *s, lull_time wall, lull_ticks ticks)
+{
+  if (wall == (base_int128)s->speed * ticks)
+    return s->speed;
+  if (wall % ticks)
+    return 0;
+  return s->speed = wall / ticks;
+}
+
+/* The ledger's rate of a step: its credit by its ticks, floored. */
+static int64_t credit_rate(struct server *s, base_int128 credit, lull_time wall, lull_ticks ticks)
+{
+  if (credit > INT64_MAX)
+    return (int64_t)(credit / ticks);
+  if (wall == (base_int128)s->speed * ticks && credit == (base_int128)s->unit * wall)
+    return s->unit * s->speed;
+  return (int64_t)credit / ticks;
+}
+
 /*
  * The longest run of steps from here on, at most `left`, that one credit() call may take: no chunk,
  * within one piece of the cost model, every step as long as its ticks times the same integer, under
  * one active set of its GPU.
  */
-static uint64_t run_length(const struct server *s, const struct cost_shape *shape,
+static uint64_t run_length(struct server *s, const struct cost_shape *shape,
                            const struct cost_step *c, const struct lull_span *sp, lull_time start,
                            uint64_t i, uint64_t left)
 {
-  lull_time wall = step_length(sp, start, i);
-  if (left == 1 || s->batch.chunks || s->mark > s->step_start || s->ctx_inc_q16 % LULL_Q16_ONE ||
-      wall % c->ticks)
+  if (left == 1 || s->batch.chunks || s->mark > s->step_start || s->ctx_inc_q16 % LULL_Q16_ONE)
     return 1;
+  lull_time wall = step_length(sp, start, i), speed = whole_speed(s, wall, c->ticks);
   lull_ticks inc = c->slope * (s->ctx_inc_q16 / LULL_Q16_ONE);
-  lull_time speed = wall / c->ticks;
-  if (sp->dur_inc != speed * inc || step_length(sp, start, i + 1) != wall + speed * inc)
+  if (!speed || sp->dur_inc != speed * inc || step_length(sp, start, i + 1) != wall + speed * inc)
     return 1;
   if (c->ctx_end_q16 != INT64_MAX && s->ctx_inc_q16) {
     uint64_t fit = (uint64_t)((c->ctx_end_q16 - shape->ctx_q16 + s->ctx_inc_q16 - 1) /
@@ -166,16 +194,16 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     struct cost_step c;
     shape_now(w, s, &shape);
     cost_eval(s->cfg->cost, &shape, &c);
-    lull_time from = i ? span_end(sp, i) : start;
     uint64_t m = run_length(s, &shape, &c, sp, start, i, n - i);
-    lull_time to = span_end(sp, i + m);
-    if (to <= from || from < s->step_start)
+    lull_time from = s->step_start, to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
+    if (to <= from)
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
                           (long long)to);
     /* the first step may have begun under another active set */
     base_int128 all = s->earned + (base_int128)s->unit * (to - s->mark);
-    base_int128 one = m == 1 ? all : (base_int128)s->unit * step_length(sp, start, i);
-    credit(w, s, &shape, &c, one / c.ticks, m, all);
+    lull_time wall = step_length(sp, start, i);
+    base_int128 one = m == 1 ? all : (base_int128)s->unit * wall;
+    credit(w, s, &shape, &c, credit_rate(s, one, wall, c.ticks), m, all);
     gaps(w, s, sp, i, m);
     advance_chunks(w, s, from);
     batch_advance(w, s, m, to);

@@ -69,6 +69,7 @@ static int init_server(struct world *w, uint32_t i)
     s->slots[k] = k;
   s->plan.wake_time = LULL_NEVER;
   s->unit = WORLD_CREDIT;
+  s->speed = LULL_TICK_PS;
   w->wake_at[i] = LULL_NEVER;
   int lane = world_open_lane(w, c->gpu, LULL_LANE_SERVE, (int)i);
   int copy = world_open_lane(w, c->gpu, LULL_LANE_COPY, (int)i);
