@@ -11,9 +11,20 @@ typedef __int128 wide;
 /* Costs saturate here: 2^61 ticks are 4.7 years. */
 #define TICKS_MAX (INT64_C(1) << 61)
 
-static lull_ticks narrow(wide v)
+static inline lull_ticks narrow(wide v)
 {
   return v > TICKS_MAX ? TICKS_MAX : (lull_ticks)v;
+}
+
+/* a * b and a + b of numbers >= 0, saturating. */
+static inline lull_ticks times(int64_t a, int64_t b)
+{
+  int64_t v;
+  return __builtin_mul_overflow(a, b, &v) || v > TICKS_MAX ? TICKS_MAX : v;
+}
+static inline lull_ticks plus(lull_ticks a, lull_ticks b)
+{
+  return a + b > TICKS_MAX ? TICKS_MAX : a + b; /* both at most TICKS_MAX */
 }
 
 struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t row_tokens,
@@ -113,9 +124,9 @@ static const struct cost_piece *find_piece(const struct cost_model *m, uint32_t 
 }
 
 /* A step costs at least a tick: where all is 0, it does so until the law itself gives one. */
-static void finish(wide ticks, int64_t start_q16, struct cost_step *out)
+static inline void finish(lull_ticks ticks, int64_t start_q16, struct cost_step *out)
 {
-  out->ticks = narrow(ticks);
+  out->ticks = ticks;
   if (ticks >= 1)
     return;
   out->ticks = 1;
@@ -131,14 +142,15 @@ static void eval_analytic(const struct cost_model *m, const struct cost_shape *s
                           struct cost_step *out)
 {
   const struct cost_analytic *a = &m->a;
-  wide pairs = s->chunk_work ? ((wide)a->per_pair_q16 * s->chunk_work) >> 16 : 0;
-  wide ticks = (wide)a->base + (wide)a->per_token * tokens_of(m, s) + (wide)a->per_row * s->rows +
-               (((wide)a->per_ctx * s->ctx_q16) >> 16) + pairs;
+  lull_ticks ticks = plus(narrow(a->base), times(a->per_token, tokens_of(m, s)));
+  ticks = plus(ticks, narrow(((wide)a->per_ctx * s->ctx_q16) >> 16));
+  if (a->per_row)
+    ticks = plus(ticks, times(a->per_row, s->rows));
   out->slope = a->per_ctx;
   out->host = 0;
-  out->chunk_part = narrow(pairs);
+  out->chunk_part = s->chunk_work ? narrow(((wide)a->per_pair_q16 * s->chunk_work) >> 16) : 0;
   out->ctx_end_q16 = INT64_MAX;
-  finish(ticks, 0, out);
+  finish(plus(ticks, out->chunk_part), 0, out);
 }
 
 static void eval_calibrated(const struct cost_model *m, const struct cost_shape *s,
@@ -160,7 +172,7 @@ static void eval_calibrated(const struct cost_model *m, const struct cost_shape 
     ticks += p->start + (((wide)p->slope * (s->ctx_q16 - start_q16)) >> 16);
     ticks += look_up(m->draft, m->max_rows, s->rows);
   }
-  finish(ticks, start_q16, out);
+  finish(narrow(ticks), start_q16, out);
 }
 
 void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)

@@ -412,35 +412,27 @@ static int update_active(struct lull_device *d, struct lull_completion *out, int
   return n;
 }
 
-static lull_time first_report(const struct lull_device *d)
+/* The lowest lane among those that have something to tell first, and when. */
+static inline int first_report(const struct lull_device *d, lull_time *at)
 {
+  int first = 0;
   lull_time t = LULL_NEVER;
   for (int i = 0; i < d->nlanes; i++) {
-    if (d->next[i] < t)
+    if (d->next[i] < t) {
       t = d->next[i];
+      first = i;
+    }
   }
-  return t;
+  *at = t;
+  return first;
 }
 
-static int sim_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
+/* All that lanes from `first` on have to tell at t = now. */
+static int report_all(struct lull_device *d, lull_time t, int first, struct lull_completion *out,
+                      int max)
 {
   int n = 0;
-  if (until < d->now)
-    return LULL_DEV_BAD_CALL;
-  lull_time t = first_report(d);
-  if (d->training && t > d->now && until > d->now) {
-    n = update_active(d, out, max);
-    if (n)
-      return n;
-    t = first_report(d);
-  }
-  if (t > until || t == LULL_NEVER) {
-    if (until != LULL_NEVER)
-      d->now = until;
-    return 0;
-  }
-  d->now = t;
-  for (int i = 0; i < d->nlanes && n < max; i++) {
+  for (int i = first; i < d->nlanes && n < max; i++) {
     struct lane *l = &d->lane[i];
     if (d->next[i] != t)
       continue;
@@ -456,6 +448,27 @@ static int sim_wait(struct lull_device *d, lull_time until, struct lull_completi
     d->next[i] = next_report(l);
   }
   return n;
+}
+
+static int sim_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
+{
+  lull_time t;
+  if (until < d->now)
+    return LULL_DEV_BAD_CALL;
+  int first = first_report(d, &t);
+  if (d->training && t > d->now && until > d->now) {
+    int n = update_active(d, out, max);
+    if (n)
+      return n;
+    first = first_report(d, &t);
+  }
+  if (t > until || t == LULL_NEVER) {
+    if (until != LULL_NEVER)
+      d->now = until;
+    return 0;
+  }
+  d->now = t;
+  return report_all(d, t, first, out, max);
 }
 
 static int sim_reserve(struct lull_device *d, int gpu, int64_t bytes)

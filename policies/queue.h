@@ -134,10 +134,13 @@ static inline void queue_prefill(struct queue *q, uint32_t line)
     h->chunk(h->ctx, q->p, id, (uint32_t)q->p->tokens_left);
 }
 
-/* Those of the line that ran before come back, in order of arrival. 0: one did not fit. */
+/* Those of the line that ran before come back, in order of arrival. 0: one did not fit. Without
+ * swaps nobody is ever HELD or SWAPPED: those preempted wait. */
 static inline int queue_resume(struct queue *q, uint32_t line)
 {
   static const int lists[] = {LULL_HELD, LULL_SWAPPED};
+  if (q->how != LULL_SWAP)
+    return 1;
   for (int i = 0; i < 2; i++)
     for (lull_id id; (id = queue_next(q, lists[i], line, -1)) >= 0;)
       if (q->h->resume(q->h->ctx, q->p, id))
@@ -163,6 +166,8 @@ static inline int queue_waits(const struct queue *q, uint32_t line)
 /* Is a copy of this server under way? Its end wakes us, and may free blocks. */
 static inline int queue_copies(const struct queue *q)
 {
+  if (q->how != LULL_SWAP)
+    return 0;
   return queue_count(q, LULL_SWAPPING_OUT, QUEUE_ALL) ||
          queue_count(q, LULL_SWAPPING_IN, QUEUE_ALL);
 }
@@ -175,6 +180,8 @@ static inline int queue_copies(const struct queue *q)
  */
 static inline int queue_give_up(struct queue *q, uint32_t line)
 {
+  if (q->how != LULL_SWAP)
+    return 0;
   if (queue_count(q, LULL_DECODE, QUEUE_ALL) || queue_count(q, LULL_PREFILL, QUEUE_ALL) ||
       queue_copies(q))
     return 0;

@@ -26,7 +26,7 @@ static int work_waits(const struct world *w, lull_time at)
   return w->unfinished > 0 || (w->cfg->nbacklogs && at < w->cfg->window);
 }
 
-static void account_idle(struct world *w, const struct server *s, lull_time from, lull_time to)
+static void charge_idle(struct world *w, const struct server *s, lull_time from, lull_time to)
 {
   int account;
   if (from >= to)
@@ -42,17 +42,11 @@ static void account_idle(struct world *w, const struct server *s, lull_time from
 
 /* Time in which a GPU has neither a forward ticket nor a micro-step; steps are charged as they are
  * reported. */
-void account_time(struct world *w, lull_time from, lull_time to)
+void account_idle(struct world *w, const struct server *s, lull_time from, lull_time to)
 {
-  lull_time window = w->cfg->window;
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    struct server *s = &w->srv[i];
-    if (s->busy || (s->job && s->job->busy))
-      continue;
-    lull_time cut = window > from && window < to ? window : to;
-    account_idle(w, s, from, cut);
-    account_idle(w, s, cut, to);
-  }
+  lull_time window = w->cfg->window, cut = window > from && window < to ? window : to;
+  charge_idle(w, s, from, cut);
+  charge_idle(w, s, cut, to);
 }
 
 static int useful_account(const struct world_class *c)
@@ -140,15 +134,11 @@ int account_close(struct world *w)
   return check_kv(w);
 }
 
-int account_check(struct world *w)
+int account_broken(struct world *w, const struct server *s)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    const struct server *s = &w->srv[i];
-    if (s->fixed_blocks < 0 || s->decode_blocks < 0 || server_free(s) < 0)
-      return world_broken(w, "server %u: %lld KV blocks are held, of %u", i,
-                          (long long)(s->fixed_blocks + s->decode_blocks), s->cfg->kv_blocks);
-    if (s->v.seqs > s->cfg->max_seqs)
-      return world_broken(w, "server %u: %u sequences run, of %u", i, s->v.seqs, s->cfg->max_seqs);
-  }
-  return 0;
+  if (s->v.seqs > s->cfg->max_seqs)
+    return world_broken(w, "server %d: %u sequences run, of %u", s->v.id, s->v.seqs,
+                        s->cfg->max_seqs);
+  return world_broken(w, "server %d: %lld KV blocks are held, of %u", s->v.id,
+                      (long long)(s->fixed_blocks + s->decode_blocks), s->cfg->kv_blocks);
 }

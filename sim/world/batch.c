@@ -216,7 +216,7 @@ void batch_leave(struct world *w, struct server *s, struct req *r)
 /* Counters of all rows move on; chunks and the ledger are step.c's. */
 void batch_advance(const struct world *w, struct server *s, uint64_t steps, lull_time at)
 {
-  s->decode_blocks += batch_growth(w, s, steps);
+  s->decode_blocks += steps == 1 ? batch_growth_next(w, s) : batch_growth(w, s, steps);
   s->step += steps;
   s->ctx_q16 += (int64_t)steps * s->ctx_inc_q16;
   s->boundary = at;

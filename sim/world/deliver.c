@@ -90,9 +90,10 @@ void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lul
 void want(struct world *w, struct server *s, uint32_t reason)
 {
   s->pending |= reason;
-  if (s->busy) {
+  if (s->busy && !s->stops) {
     w->ops->interrupt(w->dev, s->lane, LULL_AT_BOUNDARY);
     w->poll = 1;
+    s->stops = 1;
   }
 }
 
@@ -379,19 +380,6 @@ lull_time next_due(const struct world *w)
   return t;
 }
 
-/* Would a pass of deliver() find nothing to do? */
-static int is_quiet(const struct world *w)
-{
-  if (w->poll || w->due <= w->now || w->cfg->njobs)
-    return 0;
-  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
-    const struct world_backlog *b = &w->cfg->backlog[i];
-    if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
-      return 0;
-  }
-  return 1;
-}
-
 static int pass(struct world *w, int *any)
 {
   if (poll_device(w, any) || deliver_drain(w, any) || deliver_arrivals(w, any) ||
@@ -405,7 +393,7 @@ static int pass(struct world *w, int *any)
   return 0;
 }
 
-int deliver(struct world *w)
+int deliver_due(struct world *w)
 {
   int any = 1;
   while (any && !is_quiet(w)) {

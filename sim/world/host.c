@@ -122,6 +122,7 @@ static void h_cancel_timer(void *ctx, uint64_t tag)
       w->timer[n++] = w->timer[i];
   }
   w->ntimers = n;
+  w->due = next_due(w);
 }
 
 static int h_reject(void *ctx, lull_id id, int why)

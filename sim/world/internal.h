@@ -82,6 +82,7 @@ struct server {
   uint64_t plan_step;      /* step count when it was made */
   uint32_t pending;        /* reasons that have occurred */
   uint8_t busy;            /* a forward ticket is out */
+  uint8_t stops;           /* it stops at its next boundary as it is: one step, or interrupted */
   uint8_t planning, started, reserved;
   lull_time step_start;    /* busy: when the step under way began */
 
@@ -147,7 +148,7 @@ struct world {
   int failed;              /* an error was filled: unwind */
 
   lull_time now;
-  lull_time due;           /* not after the next arrival, DRAIN, timer or time wake */
+  lull_time due;           /* next_due(): when an arrival, DRAIN, a timer or a time wake is due */
   lull_time deadline;      /* the end of the drain */
   uint64_t max_repeat;     /* of a submit: the device's and the configuration's */
   struct server *srv;
@@ -237,7 +238,23 @@ int64_t row_share(const struct server *s, const struct req *r, base_int128 *frac
 
 /* deliver.c */
 void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
-int deliver(struct world *w); /* until quiet; -1 failed */
+int deliver_due(struct world *w);
+/* Would deliver_due() find nothing to do? */
+static inline int is_quiet(const struct world *w)
+{
+  if (w->poll || w->due <= w->now || w->cfg->njobs)
+    return 0;
+  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+    const struct world_backlog *b = &w->cfg->backlog[i];
+    if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
+      return 0;
+  }
+  return 1;
+}
+static inline int deliver(struct world *w) /* until quiet; -1 failed */
+{
+  return is_quiet(w) ? 0 : deliver_due(w);
+}
 int deliver_completions(struct world *w, int n); /* what wait returned into w->comp */
 int route_allowed(const struct world *w, const struct req *r, int server);
 void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at,
@@ -251,7 +268,7 @@ static inline void emit_own(struct world *w) /* all that queue_own holds, in ord
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
 int fetch_next(struct world *w);
-lull_time next_due(const struct world *w); /* what w->due is a bound of */
+lull_time next_due(const struct world *w);
 static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
                             const char *text)
 {
@@ -277,7 +294,7 @@ void jobs_pass_time(struct world *w, lull_time from, lull_time to);
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
 
 /* plan.c */
-struct server *plan_wanted(struct world *w, uint32_t *why);
+uint32_t plan_reasons(const struct world *w, const struct server *s); /* it is at a boundary */
 int plan_server(struct world *w, struct server *s, uint32_t why);
 int plan_submit(struct world *w, struct server *s); /* it is idle and has something to compute */
 int plan_submit_copy(struct world *w, struct server *s);
@@ -296,10 +313,27 @@ static inline void server_at_boundary(struct server *s) /* the same, while it is
 int take_out(struct world *w, struct server *s, struct req *r, int how); /* preempt, no checks */
 
 /* account.c */
-void account_time(struct world *w, lull_time from, lull_time to); /* idle lanes */
+void account_idle(struct world *w, const struct server *s, lull_time from, lull_time to);
+static inline void account_time(struct world *w, lull_time from, lull_time to) /* idle lanes */
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    const struct server *s = &w->srv[i];
+    if (!s->busy && !(s->job && s->job->busy))
+      account_idle(w, s, from, to);
+  }
+}
 void account_charge(struct world *w, const struct server *s, int account, base_int128 units);
 void account_request(struct world *w, const struct req *r); /* its shares, at its end */
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
-int account_check(struct world *w);  /* invariants at the end of an instant, O(servers) */
+int account_broken(struct world *w, const struct server *s);
+static inline int account_check(struct world *w) /* invariants at the end of an instant */
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    const struct server *s = &w->srv[i];
+    if ((s->fixed_blocks | s->decode_blocks | server_free(s)) < 0 || s->v.seqs > s->cfg->max_seqs)
+      return account_broken(w, s);
+  }
+  return 0;
+}
 
 #endif

@@ -6,7 +6,7 @@
 #include "sim/world/internal.h"
 
 /* Which wake conditions hold at a boundary (F8). Levels are evaluated here, once all is quiet. */
-static uint32_t reasons(const struct world *w, const struct server *s)
+uint32_t plan_reasons(const struct world *w, const struct server *s)
 {
   const struct lull_plan *p = &s->plan;
   uint64_t steps = s->step - s->plan_step;
@@ -21,16 +21,6 @@ static uint32_t reasons(const struct world *w, const struct server *s)
   if ((p->wake & LULL_WAKE_KV_LOW) && steps && server_free(s) < p->kv_low_blocks)
     why |= LULL_WAKE_KV_LOW;
   return why;
-}
-
-struct server *plan_wanted(struct world *w, uint32_t *why)
-{
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    struct server *s = &w->srv[i];
-    if (!s->busy && (*why = reasons(w, s)))
-      return s;
-  }
-  return NULL;
 }
 
 static void clear_chunks(struct world *w, struct server *s)
@@ -58,7 +48,10 @@ static void open_plan(struct world *w, struct server *s, uint32_t why)
   s->plan_step = s->step;
   s->pending = 0;
   s->started = 1;
-  w->wake_at[s->v.id] = LULL_NEVER;
+  if (w->wake_at[s->v.id] != LULL_NEVER) {
+    w->wake_at[s->v.id] = LULL_NEVER;
+    w->due = next_due(w);
+  }
 }
 
 static void close_plan(struct world *w, struct server *s)
@@ -198,6 +191,7 @@ int plan_submit(struct world *w, struct server *s)
     return base_fail(w->err, BASE_ENV, "server %d: the device refused a step (status %d)", s->v.id,
                      st);
   s->busy = 1;
+  s->stops = n == 1;
   s->step_start = s->mark = w->now;
   s->earned = 0;
   return 0;

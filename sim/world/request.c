@@ -72,8 +72,15 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
     return NULL;
   lull_id id = (lull_id)w->nreq++;
   struct req *r = req_at(w, id);
-  *r = (struct req){
-      .output = a->output, .accept_q16 = a->accept_q16, .phase_q16 = a->phase_q16, .chunk = -1};
+  r->output = a->output;
+  r->accept_q16 = a->accept_q16;
+  r->rate_q16 = 0;
+  r->phase_q16 = a->phase_q16;
+  r->fresh_pos = 0;
+  r->chunk = -1;
+  r->last_emit = 0;
+  r->pending = 0;
+  r->told = 0;
   r->v = (struct lull_request){.size = sizeof r->v,
                                .id = id,
                                .next = -1,

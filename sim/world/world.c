@@ -246,23 +246,32 @@ static int stalled(struct world *w)
   return world_broken(w, "stalled with nothing pending");
 }
 
+/* Plans the servers at a boundary that have a reason, always the lowest first. */
+static int plan_all(struct world *w)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct server *s = &w->srv[i];
+    uint32_t why = s->busy ? 0 : plan_reasons(w, s);
+    if (!why)
+      continue;
+    if (plan_server(w, s, why) || deliver(w))
+      return -1;
+    i = UINT32_MAX; /* a plan, or what was delivered after it, may give any server a reason */
+  }
+  return 0;
+}
+
 /* One instant: deliver until quiet, plan, submit. */
 static int instant(struct world *w, int *over)
 {
-  struct server *s;
-  uint32_t why;
   w->plans_instant = 0;
-  if (deliver(w))
+  if (deliver(w) || plan_all(w))
     return -1;
-  while ((s = plan_wanted(w, &why))) {
-    if (plan_server(w, s, why) || deliver(w))
-      return -1;
-  }
   *over = is_over(w);
   if (*over)
     return 0;
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    s = &w->srv[i];
+    struct server *s = &w->srv[i];
     if (!s->busy && (s->rows || s->batch.chunks) && plan_submit(w, s))
       return -1;
   }
@@ -274,7 +283,6 @@ static int instant(struct world *w, int *over)
 /* Time passes: what was idle is charged, what ended is taken in. */
 static int pass_time(struct world *w)
 {
-  w->due = next_due(w);
   lull_time until = w->due < w->deadline ? w->due : w->deadline;
   if (until == LULL_NEVER && !work_pending(w))
     return stalled(w);
