@@ -35,45 +35,10 @@ static int by_value(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* By digits of 11 bits, lowest first, each pass stable; a digit that all share needs no pass, so
- * times far below 2^63 ps take four of the six. `spare` has room for n. Values of either sign: with
- * the sign bit flipped they are in order as unsigned numbers. */
-static void sort_by_digits(int64_t *x, int64_t *spare, size_t n)
-{
-  enum { BITS = 11, PASSES = 6 };
-  static const uint64_t sign = UINT64_C(1) << 63, mask = (1 << BITS) - 1;
-  size_t count[PASSES][1 << BITS] = {0};
-  int64_t *from = x, *to = spare;
-  for (size_t i = 0; i < n; i++)
-    for (int p = 0; p < PASSES; p++)
-      count[p][((uint64_t)x[i] ^ sign) >> (p * BITS) & mask]++;
-  for (int p = 0; p < PASSES; p++) {
-    if (count[p][((uint64_t)x[0] ^ sign) >> (p * BITS) & mask] == n)
-      continue;
-    size_t at[1 << BITS], sum = 0;
-    for (size_t d = 0; d <= mask; d++) {
-      at[d] = sum;
-      sum += count[p][d];
-    }
-    for (size_t i = 0; i < n; i++)
-      to[at[((uint64_t)from[i] ^ sign) >> (p * BITS) & mask]++] = from[i];
-    int64_t *swap = from;
-    from = to;
-    to = swap;
-  }
-  if (from != x)
-    memcpy(x, from, n * sizeof *x);
-}
-
 void base_sort_int64(int64_t *x, size_t n)
 {
-  enum { FEW = 512 };
-  int64_t *spare = n > FEW ? malloc(n * sizeof *spare) : NULL;
-  if (spare)
-    sort_by_digits(x, spare, n);
-  else if (n > 1)
+  if (n > 1)
     qsort(x, n, sizeof *x, by_value);
-  free(spare);
 }
 
 static unsigned bin_of(uint64_t v)
@@ -233,7 +198,9 @@ static int spill(struct base_sample *s)
   for (uint64_t i = 0; i < s->n; i++)
     base_hist_add(&s->h, s->x[i], 1);
   free(s->x);
+  free(s->start);
   s->x = NULL;
+  s->start = NULL;
   s->cap = 0;
   return 0;
 }
@@ -249,7 +216,7 @@ int base_sample_add(struct base_sample *s, int64_t value)
       return -1;
     s->x[s->n] = value;
   }
-  s->sorted = 0;
+  s->settled = 0;
   s->n++;
   return 0;
 }
@@ -270,15 +237,91 @@ int base_sample_merge(struct base_sample *into, const struct base_sample *from)
     memcpy(into->x + into->n, from->x, from->n * sizeof *from->x);
   }
   into->n = n;
-  into->sorted = 0;
+  into->settled = 0;
   return 0;
 }
 
-void base_sample_sort(struct base_sample *s)
+/* Buckets of equal width, 2^shift values from `low` on: one has all values of one leading digit. */
+enum { BUCKET_BITS = 11, BUCKETS = 1 << BUCKET_BITS };
+
+static unsigned bucket_of(const struct base_sample *s, int64_t value)
 {
-  if (base_sample_is_exact(s))
-    base_sort_int64(s->x, s->n);
-  s->sorted = 1;
+  return (unsigned)(((uint64_t)value - (uint64_t)s->low) >> s->shift);
+}
+
+static void lay_out_buckets(struct base_sample *s)
+{
+  int64_t low = s->x[0], high = s->x[0];
+  for (uint64_t i = 1; i < s->n; i++) {
+    low = s->x[i] < low ? s->x[i] : low;
+    high = s->x[i] > high ? s->x[i] : high;
+  }
+  uint64_t range = (uint64_t)high - (uint64_t)low;
+  unsigned bits = range ? 64u - (unsigned)__builtin_clzll(range) : 0;
+  s->low = low;
+  s->shift = bits > BUCKET_BITS ? bits - BUCKET_BITS : 0;
+}
+
+/* Counts the values by bucket; then start[b] is where those of bucket b begin. */
+static void find_starts(const struct base_sample *s, uint32_t *start)
+{
+  uint32_t sum = 0;
+  for (uint64_t i = 0; i < s->n; i++)
+    start[bucket_of(s, s->x[i])]++;
+  for (unsigned b = 0; b <= BUCKETS; b++) {
+    uint32_t count = start[b];
+    start[b] = sum;
+    sum += count;
+  }
+}
+
+int base_sample_settle(struct base_sample *s)
+{
+  if (!base_sample_is_exact(s) || !s->n || s->settled)
+    return 0;
+  uint32_t *start = calloc(BUCKETS + 1, sizeof *start), at[BUCKETS];
+  int64_t *x = malloc(s->cap * sizeof *x);
+  if (!start || !x) {
+    free(start);
+    free(x);
+    return -1;
+  }
+  lay_out_buckets(s);
+  find_starts(s, start);
+  memcpy(at, start, sizeof at);
+  for (uint64_t i = 0; i < s->n; i++)
+    x[at[bucket_of(s, s->x[i])]++] = s->x[i];
+  free(s->start);
+  free(s->x);
+  s->start = start;
+  s->x = x;
+  s->settled = 1;
+  return 0;
+}
+
+/* The value of rank k: its bucket, then digit by digit among the values there. */
+static int64_t order_statistic(const struct base_sample *s, uint64_t k)
+{
+  unsigned b = 0, bits = s->shift;
+  while (s->start[b + 1] <= k)
+    b++;
+  const int64_t *x = s->x + s->start[b];
+  uint64_t n = s->start[b + 1] - s->start[b], low = (uint64_t)s->low + ((uint64_t)b << bits);
+  k -= s->start[b];
+  while (bits) {
+    unsigned rest = bits > BUCKET_BITS ? bits - BUCKET_BITS : 0, digit = 0;
+    uint32_t count[BUCKETS] = {0};
+    for (uint64_t i = 0; i < n; i++) {
+      uint64_t v = (uint64_t)x[i] - low;
+      if (v >> bits == 0)
+        count[v >> rest]++;
+    }
+    for (; count[digit] <= k; digit++)
+      k -= count[digit];
+    low += (uint64_t)digit << rest;
+    bits = rest;
+  }
+  return (int64_t)low;
 }
 
 double base_sample_percentile(const struct base_sample *s, double p)
@@ -287,13 +330,17 @@ double base_sample_percentile(const struct base_sample *s, double p)
     return NAN;
   if (!base_sample_is_exact(s))
     return base_hist_percentile(&s->h, p);
-  assert(s->sorted);
-  return base_percentile_sorted(s->x, s->n, p);
+  assert(s->settled);
+  double way;
+  uint64_t k = position(s->n, p, &way);
+  double low = (double)order_statistic(s, k);
+  return k + 1 < s->n && way > 0 ? low + way * ((double)order_statistic(s, k + 1) - low) : low;
 }
 
 void base_sample_free(struct base_sample *s)
 {
   free(s->x);
+  free(s->start);
   if (s->h.bin)
     base_hist_free(&s->h);
   *s = (struct base_sample){0};

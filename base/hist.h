@@ -50,7 +50,10 @@ struct base_sample {
   uint64_t n;
   int64_t *x;         /* [n] while exact, owned */
   size_t cap;
-  int sorted;
+  int settled;        /* x lies in buckets: see base_sample_settle */
+  uint32_t *start;    /* settled: where each bucket starts in x, owned */
+  int64_t low;
+  unsigned shift;     /* bucket b holds the values from low + (b << shift) on */
   struct base_hist h; /* once n has passed BASE_SAMPLE_EXACT: all of it */
 };
 int base_sample_add(struct base_sample *s, int64_t value); /* -1: out of memory */
@@ -59,8 +62,10 @@ static inline int base_sample_is_exact(const struct base_sample *s)
 {
   return !s->h.bin;
 }
-void base_sample_sort(struct base_sample *s);
-/* Type 7, exact (of a sorted sample) or binned; NaN for n == 0. */
+/* Puts the values in order as far as percentiles need it: O(n). To be called after the last value
+ * and before the first percentile. -1: out of memory. */
+int base_sample_settle(struct base_sample *s);
+/* Type 7, exact (of a settled sample) or binned; NaN for n == 0. */
 double base_sample_percentile(const struct base_sample *s, double p);
 void base_sample_free(struct base_sample *s);
 

@@ -153,7 +153,8 @@ static void eval_analytic(const struct cost_model *m, const struct cost_shape *s
   finish(plus(ticks, out->chunk_part), 0, out);
 }
 
-static void eval_calibrated(const struct cost_model *m, const struct cost_shape *s,
+/* Out of line: the analytic form, which has few registers to save, must not pay for it. */
+__attribute__((noinline)) static void eval_calibrated(const struct cost_model *m, const struct cost_shape *s,
                             struct cost_step *out)
 {
   wide chunks = chunk_ticks(m, s);

@@ -146,8 +146,8 @@ START_TEST(hist_samples)
   }
   ck_assert_int_eq(base_sample_merge(&a, &b), 0);
   ck_assert(base_sample_is_exact(&a) && a.n == BASE_SAMPLE_EXACT);
-  base_sample_sort(&a);
-  base_sample_sort(&whole);
+  ck_assert_int_eq(base_sample_settle(&a), 0);
+  ck_assert_int_eq(base_sample_settle(&whole), 0);
   ck_assert_double_eq(base_sample_percentile(&a, 0), 1000000);
   ck_assert_double_eq(base_sample_percentile(&a, 0.5), 1000000 + (BASE_SAMPLE_EXACT - 1) / 2.0);
   ck_assert_double_eq(base_sample_percentile(&a, 0.99), base_sample_percentile(&whole, 0.99));
@@ -166,6 +166,32 @@ START_TEST(hist_samples)
 }
 END_TEST
 
+/* Percentiles of a settled sample are those of the sorted values: few and many, all equal, of either
+ * sign, spread over all magnitudes. */
+START_TEST(hist_settled)
+{
+  enum { N = 3000 };
+  static const double ps[] = {0, 0.001, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1};
+  static int64_t x[N];
+  gsl_rng *r = gsl_rng_alloc(gsl_rng_mt19937);
+  for (int kind = 0; kind < 5; kind++) {
+    size_t n = kind == 4 ? 1 : N;
+    struct base_sample s = {0};
+    for (size_t i = 0; i < n; i++) {
+      int64_t v = (int64_t)gsl_ran_lognormal(r, 22, 6);
+      x[i] = kind == 0 ? v : kind == 1 ? 7 : kind == 2 ? (i % 2 ? v : -v) : (int64_t)(i % 5);
+      ck_assert_int_eq(base_sample_add(&s, x[i]), 0);
+    }
+    base_sort_int64(x, n);
+    ck_assert_int_eq(base_sample_settle(&s), 0);
+    for (size_t i = 0; i < sizeof ps / sizeof *ps; i++)
+      ck_assert_double_eq(base_sample_percentile(&s, ps[i]), base_percentile_sorted(x, n, ps[i]));
+    base_sample_free(&s);
+  }
+  gsl_rng_free(r);
+}
+END_TEST
+
 static TCase *hist_case(void)
 {
   TCase *t = tcase_create("hist");
@@ -174,6 +200,7 @@ static TCase *hist_case(void)
   tcase_add_test(t, hist_series_edges);
   tcase_add_test(t, hist_percentiles);
   tcase_add_test(t, hist_samples);
+  tcase_add_test(t, hist_settled);
   return t;
 }
 

@@ -74,8 +74,8 @@ void summary_collector_free(struct summary_collector *c)
   base_sample_free(&c->e2e);
 }
 
-/* Moves the collected samples into a summary. */
-static void take_samples(struct summary *s, struct summary_collector *c)
+/* Moves the collected samples into a summary. -1: out of memory. */
+static int take_samples(struct summary *s, struct summary_collector *c)
 {
   s->ttft = c->ttft;
   s->tpot = c->tpot;
@@ -83,9 +83,9 @@ static void take_samples(struct summary *s, struct summary_collector *c)
   s->live_met_half = c->met_half;
   s->live_met_double = c->met_double;
   c->ttft = c->tpot = c->e2e = (struct base_sample){0};
-  base_sample_sort(&s->ttft);
-  base_sample_sort(&s->tpot);
-  base_sample_sort(&s->e2e);
+  return base_sample_settle(&s->ttft) || base_sample_settle(&s->tpot) || base_sample_settle(&s->e2e)
+             ? -1
+             : 0;
 }
 
 /* Merges token gaps; a histogram comes into being with its first gap. */
@@ -133,7 +133,7 @@ int summary_of(struct summary_collector *c, const struct world_result *r, struct
                       .forced = r->forced,
                       .partial = r->partial};
 
-  take_samples(&s, c);
+  c->no_memory |= take_samples(&s, c) < 0;
   add_times(&s, cfg, r);
   for (uint32_t i = 0; i < cfg->nclasses && !c->no_memory; i++) {
     add_class(&s, &cfg->cls[i], &r->cls[i]);
@@ -149,13 +149,10 @@ int summary_of(struct summary_collector *c, const struct world_result *r, struct
   return 0;
 }
 
-/* Adds a sample to another and sorts the whole. */
+/* Adds a sample to another and settles the whole. */
 static int join(struct base_sample *into, const struct base_sample *more)
 {
-  if (base_sample_merge(into, more))
-    return -1;
-  base_sample_sort(into);
-  return 0;
+  return base_sample_merge(into, more) || base_sample_settle(into) ? -1 : 0;
 }
 
 /* The counts of `more`, added. */

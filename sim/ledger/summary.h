@@ -20,7 +20,7 @@ struct summary {
   uint64_t output_tokens, preempts, discarded_tokens, steps, forced;
   double account[WORLD_ACCOUNTS];      /* GPU-seconds */
   double device_busy, ledger_busy;     /* shares of paid time */
-  struct base_sample ttft, tpot, e2e;  /* live, finished; sorted */
+  struct base_sample ttft, tpot, e2e;  /* live, finished; settled */
   struct base_hist itl;                /* live */
   int partial;
 };

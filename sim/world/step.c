@@ -98,6 +98,31 @@ static base_int128 credit_chunks(struct world *w, const struct server *s, int64_
 }
 
 /*
+ * What all rows earn in n steps from now on, 16 fraction bits, and the prefix sums of that (see
+ * row_share): u and slope are a row's ticks a token and a context token, `rate` the credit a tick.
+ */
+static base_int128 credit_rows(struct server *s, const struct cost_shape *shape, int64_t rate,
+                               int64_t u, int64_t slope, uint64_t n)
+{
+  base_int128 flat = (base_int128)rate * u, grow = (base_int128)rate * slope;
+  if (s->cfg->row_tokens > 1)
+    flat *= s->cfg->row_tokens;
+  if (n == 1) {
+    s->sum[0] += flat;
+    s->sum[1] += grow;
+    s->sum[2] += grow * (int64_t)s->step;
+    return (flat * shape->rows << 16) + grow * shape->ctx_q16;
+  }
+  int64_t m = (int64_t)n;
+  base_int128 pairs = (base_int128)m * (m - 1) / 2;
+  s->sum[0] += flat * m;
+  s->sum[1] += grow * m;
+  s->sum[2] += grow * ((base_int128)m * (int64_t)s->step + pairs);
+  return (flat * (m * (base_int128)shape->rows) << 16) +
+         grow * ((base_int128)m * shape->ctx_q16 + pairs * s->ctx_inc_q16);
+}
+
+/*
  * Credits n steps of one law, all at the same rate a tick: `total` together. Shares by world.h;
  * per-row shares stay in the prefix sums until the row leaves.
  */
@@ -113,17 +138,8 @@ static void credit(struct world *w, struct server *s, const struct cost_shape *s
     left -= credit_chunks(w, s, rate, u, v);
   }
   left <<= 16;
-  if (shape->rows) {
-    base_int128 flat = (base_int128)rate * u * s->cfg->row_tokens * (int64_t)n;
-    base_int128 slope = (base_int128)rate * c->slope;
-    base_int128 pairs = (base_int128)n * (n - 1) / 2;
-    s->sum[0] += flat;
-    s->sum[1] += slope * (int64_t)n;
-    s->sum[2] += slope * ((base_int128)n * s->step + pairs);
-    /* what all rows earn in these steps, 16 fraction bits */
-    left -= (flat * shape->rows << 16) +
-            slope * ((base_int128)n * shape->ctx_q16 + s->ctx_inc_q16 * pairs);
-  }
+  if (shape->rows)
+    left -= credit_rows(s, shape, rate, u, c->slope, n);
   s->residue_q16[residue_class(w, s)] += left;
 }
 
