@@ -29,7 +29,9 @@ struct segment {
 struct lane {
   int gpu;
   uint8_t kind, busy, aborting;
-  struct lull_work work;
+  uint8_t work;          /* enum lull_work_kind */
+  uint64_t tag;
+  const struct lull_batch *batch;
   uint64_t done, target; /* steps reported; steps after which it stops */
   lull_time began;       /* boundary of step `done`, or the start of a copy */
   lull_time anchor;      /* began, or a later change of speed within the step */
@@ -114,13 +116,13 @@ static uint64_t segment_steps(const struct lane *l)
   return left < l->seg.n ? left : l->seg.n;
 }
 
-/* Do the steps to be run, at this speed, and their anchor sum up below 2^63? With room to spare, so
- * that rounding does not matter. */
+/* Do the steps to be run, at this speed, and their anchor surely sum up below 2^63? A step is then
+ * below 2^37 + 2^14 * 2^20 ticks, and all of them below 2^(14 + 38 + 10) ps. */
 static int fits_narrow(const struct lane *l)
 {
-  const double limit = 4e18;
-  double n = (double)segment_steps(l), last = (double)l->seg.first + n * (double)l->seg.inc;
-  return n < 1e9 && n * last * (double)l->speed < limit && (double)l->anchor < limit;
+  uint64_t n = segment_steps(l);
+  return !(n >> 14 | (uint64_t)l->seg.inc >> 20 | (uint64_t)l->seg.first >> 37 |
+           (uint64_t)l->speed >> 10 | (uint64_t)l->anchor >> 62);
 }
 
 static void shape_of(const struct lull_batch *b, uint64_t step, struct cost_shape *s)
@@ -140,7 +142,7 @@ static void shape_of(const struct lull_batch *b, uint64_t step, struct cost_shap
 /* The segment that starts at step `done`. One series needs no chunk and whole tokens a step. */
 static void next_segment(struct lull_device *d, struct lane *l)
 {
-  const struct lull_batch *b = l->work.batch;
+  const struct lull_batch *b = l->batch;
   struct cost_shape s;
   struct cost_step c;
   shape_of(b, l->done, &s);
@@ -245,7 +247,9 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
   if (st)
     return st;
   struct lane *l = &d->lane[w->lane];
-  l->work = *w;
+  l->work = w->kind;
+  l->tag = w->tag;
+  l->batch = w->batch;
   l->busy = 1;
   l->aborting = 0;
   l->done = 0;
@@ -304,7 +308,7 @@ static void stop_at_safepoint(struct lull_device *d, struct lane *l)
 static void sim_interrupt(struct lull_device *d, lull_lane_id lane, int how)
 {
   struct lane *l = &d->lane[lane];
-  if (!l->busy || l->work.kind != LULL_WORK_FORWARD || l->aborting)
+  if (!l->busy || l->work != LULL_WORK_FORWARD || l->aborting)
     return;
   if (how == LULL_AT_SAFEPOINT)
     stop_at_safepoint(d, l);
@@ -317,7 +321,7 @@ static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *ste
 {
   const struct lane *l = &d->lane[lane];
   *steps = 0;
-  if (!l->busy || l->work.kind != LULL_WORK_FORWARD)
+  if (!l->busy || l->work != LULL_WORK_FORWARD)
     return;
   *steps = steps_by(l, d->now, segment_steps(l));
   if (*steps)
@@ -367,7 +371,7 @@ static void change_speed(struct lull_device *d, struct lane *l, int64_t speed)
   l->did += (d->now - l->anchor) / l->speed;
   l->anchor = d->now;
   l->speed = speed;
-  l->seg.narrow = l->work.kind == LULL_WORK_FORWARD && fits_narrow(l);
+  l->seg.narrow = l->work == LULL_WORK_FORWARD && fits_narrow(l);
 }
 
 /* The kinds of compute lanes that are busy on a GPU. */
@@ -401,7 +405,7 @@ static int update_active(struct lull_device *d, struct lull_completion *out, int
       if (k) {
         struct lull_completion *c = &out[n++];
         *c = (struct lull_completion){
-            .tag = l->work.tag, .lane = (lull_lane_id)i, .kind = l->work.kind};
+            .tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work};
         report_steps(d, l, k, c);
         c->end = c->span.last_end;
       }
@@ -438,8 +442,8 @@ static int report_all(struct lull_device *d, lull_time t, int first, struct lull
       continue;
     struct lull_completion *c = &out[n++];
     *c = (struct lull_completion){
-        .tag = l->work.tag, .lane = (lull_lane_id)i, .kind = l->work.kind, .final = 1, .end = t};
-    if (l->work.kind == LULL_WORK_FORWARD) {
+        .tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work, .final = 1, .end = t};
+    if (l->work == LULL_WORK_FORWARD) {
       report_forward(d, l, c);
     } else {
       c->busy = t - l->began;

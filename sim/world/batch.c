@@ -123,6 +123,25 @@ int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t 
   return server_blocks_for(s, next) - server_blocks_for(s, kv);
 }
 
+/* ---------------------------------------------------------------------------------- chunks --- */
+
+void batch_sum_chunks(const struct world *w, struct server *s)
+{
+  uint32_t tokens = 0, ends = 0;
+  int64_t work = 0;
+  for (uint32_t i = 0; i < s->batch.chunks; i++) {
+    const struct lull_chunk *c = &s->chunk[i];
+    tokens += c->tokens;
+    ends += req_at(w, c->request)->v.prefill_target == c->start + c->tokens;
+    work += chunk_pairs(c);
+  }
+  s->shape.chunks = s->batch.chunks;
+  s->shape.chunk_tokens = tokens;
+  s->shape.chunk_ends = ends;
+  s->shape.chunk_work = work;
+  s->shape_step = s->step;
+}
+
 /* ----------------------------------------------------------------------------------- stays --- */
 
 static void make_fresh(struct server *s, struct req *r)

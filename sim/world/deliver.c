@@ -21,24 +21,29 @@ void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, cons
 /* ------------------------------------------------------------------------------------ events ---
  */
 
-static void tell(struct world *w, const struct lull_event *ev)
+static void send_event(struct world *w, const struct lull_event *ev)
 {
   log_line(w, ev->server, WORLD_LOG_EVENT, ev->kind,
            ev->request >= 0 ? ev->request : (int64_t)ev->tag, NULL);
   if (w->cfg->policy->event)
     w->cfg->policy->event(w->state, &w->host, ev);
-}
-
-static void send_event(struct world *w, const struct lull_event *ev)
-{
-  if (!w->quiet_policy)
-    tell(w, ev);
   if (ev->kind == LULL_EV_FINISHED || ev->kind == LULL_EV_FAILED)
     req_told(w, ev->request);
 }
 
+/* Where nobody hears of events, all that is left of one is that an end was told. */
+static void unheard(struct world *w, uint16_t kind, lull_id id)
+{
+  if (kind == LULL_EV_FINISHED || kind == LULL_EV_FAILED)
+    req_told(w, id);
+}
+
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at)
 {
+  if (w->quiet_policy) {
+    unheard(w, kind, id);
+    return;
+  }
   if (w->nown == w->cap_own) {
     uint32_t cap = w->cap_own ? 2 * w->cap_own : 16;
     struct own_event *p = realloc(w->own, cap * sizeof *p);
@@ -57,11 +62,6 @@ void emit_queued(struct world *w)
 {
   for (uint32_t i = 0; i < w->nown && !w->failed; i++) {
     struct own_event o = w->own[i];
-    if (w->quiet_policy) {
-      if (o.kind == LULL_EV_FINISHED || o.kind == LULL_EV_FAILED)
-        req_told(w, o.id);
-      continue;
-    }
     struct lull_event ev = {.size = sizeof ev,
                             .kind = o.kind,
                             .server = o.server,
@@ -76,6 +76,10 @@ void emit_queued(struct world *w)
 void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at,
           uint64_t tag)
 {
+  if (w->quiet_policy) {
+    unheard(w, kind, id);
+    return;
+  }
   struct lull_event ev = {.size = sizeof ev,
                           .kind = kind,
                           .server = server,
@@ -172,7 +176,7 @@ static int completed(struct world *w, const struct lull_completion *c)
 }
 
 /* Takes in all that the last wait returned before the first event tells of it. */
-int deliver_completions(struct world *w, int n)
+int deliver_reports(struct world *w, int n)
 {
   if (n < 0)
     return base_fail(w->err, BASE_ENV, "the device failed to wait (status %d)", n);
@@ -186,8 +190,6 @@ int deliver_completions(struct world *w, int n)
 
 static int poll_device(struct world *w, int *any)
 {
-  if (!w->poll)
-    return 0;
   w->poll = 0;
   int n = w->ops->wait(w->dev, w->now, w->comp, w->ncomp_max);
   *any |= n > 0;
@@ -289,8 +291,6 @@ static int deliver_arrivals(struct world *w, int *any)
 
 static int deliver_drain(struct world *w, int *any)
 {
-  if (w->drained || w->now < w->cfg->window)
-    return 0;
   w->drained = 1;
   *any = 1;
   lull_time deadline = w->cfg->drain == LULL_NEVER ? 0 : w->cfg->window + w->cfg->drain;
@@ -382,8 +382,9 @@ lull_time next_due(const struct world *w)
 
 static int pass(struct world *w, int *any)
 {
-  if (poll_device(w, any) || deliver_drain(w, any) || deliver_arrivals(w, any) ||
-      deliver_timers(w, any) || deliver_wakes(w, any))
+  if ((w->poll && poll_device(w, any)) ||
+      (!w->drained && w->now >= w->cfg->window && deliver_drain(w, any)) ||
+      deliver_arrivals(w, any) || (w->ntimers && deliver_timers(w, any)) || deliver_wakes(w, any))
     return -1;
   for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
     if (refill(w, &w->cfg->backlog[i], any))

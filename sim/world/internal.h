@@ -58,6 +58,8 @@ struct server {
   uint64_t step;
   lull_time boundary;
   struct lull_batch batch; /* rows, chunks; ctx_q16 is that of `step` */
+  struct cost_shape shape; /* of the step after shape_step, as far as chunks are concerned */
+  uint64_t shape_step;
   struct lull_chunk *chunk; /* [max_seqs]: where the plan's chunks are */
   struct lull_chunk *lent;  /* [max_seqs]: where they were at submit; the device's until it ends */
   uint32_t rows;
@@ -180,6 +182,7 @@ struct world {
   int drained;             /* DRAIN was delivered */
   int quiet_policy;        /* no event callback and no log: nobody hears of events */
   int closing;             /* the run has ended; completions are cut at out->end */
+  uint32_t idle;           /* servers that are not busy */
   uint32_t plans_instant;
   uint64_t idle_events, idle_plans, seen_steps;
   struct lull_completion *comp;
@@ -222,6 +225,7 @@ uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t 
                         int64_t blocks);
 int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
                           uint32_t phase_q16);
+void batch_sum_chunks(const struct world *w, struct server *s); /* s->shape as of s->step */
 void batch_join(struct world *w, struct server *s, struct req *r);  /* -> DECODE */
 void batch_leave(struct world *w, struct server *s, struct req *r); /* counters made concrete */
 void batch_advance(const struct world *w, struct server *s, uint64_t steps, lull_time at);
@@ -233,6 +237,10 @@ static inline int64_t server_free(const struct server *s)
 static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 {
   return (int64_t)((kv + s->cfg->row_tokens - 1 + s->cfg->block_tokens - 1) >> s->block_shift);
+}
+static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs of one step */
+{
+  return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
 }
 int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16);
 
@@ -255,7 +263,11 @@ static inline int deliver(struct world *w) /* until quiet; -1 failed */
 {
   return is_quiet(w) ? 0 : deliver_due(w);
 }
-int deliver_completions(struct world *w, int n); /* what wait returned into w->comp */
+int deliver_reports(struct world *w, int n);
+static inline int deliver_completions(struct world *w, int n) /* what wait returned into w->comp */
+{
+  return n ? deliver_reports(w, n) : 0;
+}
 int route_allowed(const struct world *w, const struct req *r, int server);
 void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at,
           uint64_t tag);

@@ -33,15 +33,20 @@ static void clear_chunks(struct world *w, struct server *s)
 
 static void open_plan(struct world *w, struct server *s, uint32_t why)
 {
+  uint64_t steps_run = s->step - s->plan_step;
+  int64_t tokens = (int64_t)s->cfg->token_budget - (int64_t)s->rows * s->cfg->row_tokens;
+  int64_t blocks = server_free(s) - batch_growth_next(w, s);
+  int32_t seqs = (int32_t)(s->cfg->max_seqs - s->v.seqs);
+  lull_server_id id = s->v.id;
+  lull_time now = w->now;
   s->plan = (struct lull_plan){.size = sizeof s->plan,
-                               .server = s->v.id,
-                               .time = w->now,
+                               .server = id,
+                               .time = now,
                                .why = why,
-                               .steps_run = s->step - s->plan_step,
-                               .tokens_left = (int64_t)s->cfg->token_budget -
-                                              (int64_t)s->rows * s->cfg->row_tokens,
-                               .blocks_left = server_free(s) - batch_growth_next(w, s),
-                               .seqs_left = (int32_t)(s->cfg->max_seqs - s->v.seqs),
+                               .steps_run = steps_run,
+                               .tokens_left = tokens,
+                               .blocks_left = blocks,
+                               .seqs_left = seqs,
                                .wake = 8191,
                                .wake_classes = UINT32_MAX,
                                .wake_time = LULL_NEVER};
@@ -168,14 +173,10 @@ int plan_submit(struct world *w, struct server *s)
   b->chunk = s->lent;
   if (b->chunks)
     memcpy(s->lent, s->chunk, b->chunks * sizeof *s->lent);
-  b->chunk_tokens = b->chunk_ends = 0;
-  b->chunk_work = 0;
-  for (uint32_t i = 0; i < b->chunks; i++) {
-    const struct lull_chunk *c = &s->chunk[i];
-    b->chunk_tokens += c->tokens;
-    b->chunk_ends += req_at(w, c->request)->v.prefill_target == c->start + c->tokens;
-    b->chunk_work += (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
-  }
+  batch_sum_chunks(w, s);
+  b->chunk_tokens = s->shape.chunk_tokens;
+  b->chunk_ends = s->shape.chunk_ends;
+  b->chunk_work = s->shape.chunk_work;
   uint64_t n = repeat_by_kv(w, s, repeat_bound(w, s));
   if (!n)
     return world_broken(w, "server %d: %u rows have no free KV block for the next step", s->v.id,
@@ -191,6 +192,7 @@ int plan_submit(struct world *w, struct server *s)
     return base_fail(w->err, BASE_ENV, "server %d: the device refused a step (status %d)", s->v.id,
                      st);
   s->busy = 1;
+  w->idle--;
   s->stops = n == 1;
   s->step_start = s->mark = w->now;
   s->earned = 0;

@@ -65,22 +65,14 @@ static int residue_class(const struct world *w, const struct server *s)
   return req_at(w, s->chunk[0].request)->v.cls;
 }
 
-static int64_t chunk_pairs(const struct lull_chunk *c)
+/* The step that comes next. */
+static inline const struct cost_shape *shape_now(const struct world *w, struct server *s)
 {
-  return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
-}
-
-static void shape_now(const struct world *w, const struct server *s, struct cost_shape *shape)
-{
-  *shape = (struct cost_shape){.rows = s->rows,
-                               .ctx_q16 = s->ctx_q16,
-                               .chunk_tokens = s->batch.chunk_tokens,
-                               .chunks = s->batch.chunks};
-  for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    const struct lull_chunk *c = &s->chunk[i];
-    shape->chunk_work += chunk_pairs(c);
-    shape->chunk_ends += req_at(w, c->request)->v.prefill_target == c->start + c->tokens;
-  }
+  if (s->batch.chunks && s->shape_step != s->step)
+    batch_sum_chunks(w, s);
+  s->shape.rows = s->rows;
+  s->shape.ctx_q16 = s->ctx_q16;
+  return &s->shape;
 }
 
 /* What the chunks earn in one step of `rate` a tick, u ticks a token and v an attended pair. */
@@ -206,11 +198,10 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
 {
   lull_time start = s->step_start;
   for (uint64_t i = 0; i < n;) {
-    struct cost_shape shape;
     struct cost_step c;
-    shape_now(w, s, &shape);
-    cost_eval(s->cfg->cost, &shape, &c);
-    uint64_t m = run_length(s, &shape, &c, sp, start, i, n - i);
+    const struct cost_shape *shape = shape_now(w, s);
+    cost_eval(s->cfg->cost, shape, &c);
+    uint64_t m = run_length(s, shape, &c, sp, start, i, n - i);
     lull_time from = s->step_start, to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
     if (to <= from)
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
@@ -219,7 +210,7 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     base_int128 all = s->earned + (base_int128)s->unit * (to - s->mark);
     lull_time wall = step_length(sp, start, i);
     base_int128 one = m == 1 ? all : (base_int128)s->unit * wall;
-    credit(w, s, &shape, &c, credit_rate(s, one, wall, c.ticks), m, all);
+    credit(w, s, shape, &c, credit_rate(s, one, wall, c.ticks), m, all);
     gaps(w, s, sp, i, m);
     advance_chunks(w, s, from);
     batch_advance(w, s, m, to);
@@ -288,18 +279,20 @@ static void settle_boundary(struct world *w, struct server *s, lull_time at)
   }
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    struct lull_chunk c = s->chunk[i];
-    struct req *r = req_at(w, c.request);
+    const struct lull_chunk *c = &s->chunk[i];
+    struct req *r = req_at(w, c->request);
     uint32_t left = r->v.prefill_target - r->v.prefill_done;
     r->chunk = -1;
     if (!left) {
       prompt_done(w, s, r, at);
       continue;
     }
-    if (left < c.tokens)
+    if (left < c->tokens)
       s->pending |= LULL_WAKE_CHUNK;
     r->chunk = (int32_t)kept;
-    s->chunk[kept++] = c;
+    if (i != kept)
+      s->chunk[kept] = *c;
+    kept++;
   }
   if (kept != s->batch.chunks) {
     s->batch.chunks = kept;
@@ -320,15 +313,10 @@ static void waste_partial(struct world *w, struct server *s, lull_time to)
 
 /* Of the step under way, which the device ended at `end`: how long kernels ran in it after `cut`. A
  * step begins with its host time. */
-static lull_time busy_after(const struct world *w, const struct server *s, lull_time cut,
-                            lull_time end)
+static lull_time busy_after(const struct world *w, struct server *s, lull_time cut, lull_time end)
 {
-  struct cost_shape shape;
   struct cost_step c;
-  if (cut >= end)
-    return 0;
-  shape_now(w, s, &shape);
-  cost_eval(s->cfg->cost, &shape, &c);
+  cost_eval(s->cfg->cost, shape_now(w, s), &c);
   lull_time kernels = s->step_start + c.host * LULL_TICK_PS;
   lull_time from = cut > kernels ? cut : kernels;
   return from < end ? end - from : 0;
@@ -345,7 +333,9 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   if (n && take_steps(w, s, sp, n))
     return -1;
   lull_time busy_end = c->end < cut ? c->end : cut;
-  w->out->gpu_busy[s->cfg->gpu] += c->busy - busy_after(w, s, busy_end, c->end);
+  w->out->gpu_busy[s->cfg->gpu] += c->busy;
+  if (busy_end < c->end)
+    w->out->gpu_busy[s->cfg->gpu] -= busy_after(w, s, busy_end, c->end);
   int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
   if (partial && busy_end > s->step_start)
     waste_partial(w, s, busy_end);
@@ -356,6 +346,7 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   if (!c->final)
     return 0;
   s->busy = 0;
+  w->idle++;
   if (w->closing)
     return 0;
   if (c->aborted) {

@@ -152,6 +152,7 @@ static int world_init(struct world *w)
     w->max_repeat = cfg->max_repeat;
   for (int i = 0; i < LULL_LANES; i++)
     w->lane[i].owner = -1;
+  w->idle = cfg->nservers;
   w->srv = calloc(cfg->nservers, sizeof *w->srv);
   w->wake_at = calloc(cfg->nservers, sizeof *w->wake_at);
   w->ncomp_max = 2 * (int)cfg->nservers + (int)cfg->njobs;
@@ -265,12 +266,12 @@ static int plan_all(struct world *w)
 static int instant(struct world *w, int *over)
 {
   w->plans_instant = 0;
-  if (deliver(w) || plan_all(w))
+  if (deliver(w) || (w->idle && plan_all(w)))
     return -1;
   *over = is_over(w);
   if (*over)
     return 0;
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; w->idle && i < w->cfg->nservers; i++) {
     struct server *s = &w->srv[i];
     if (!s->busy && (s->rows || s->batch.chunks) && plan_submit(w, s))
       return -1;
