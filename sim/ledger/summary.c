@@ -58,8 +58,12 @@ void summary_collect(void *collector, lull_id id, const struct world_record *r)
   (void)id;
   if (!cls->interactive || r->fate != WORLD_DONE)
     return;
-  c->met_half += (uint64_t)meets(r, cls, 1, 2);
-  c->met_double += (uint64_t)meets(r, cls, 2, 1);
+  if (r->met) { /* who meets a target meets a laxer one */
+    c->met_half += (uint64_t)meets(r, cls, 1, 2);
+    c->met_double++;
+  } else {
+    c->met_double += (uint64_t)meets(r, cls, 2, 1);
+  }
   c->no_memory |= base_sample_add(&c->ttft, r->first_token - r->arrival) < 0;
   c->no_memory |= base_sample_add(&c->e2e, r->last_token - r->arrival) < 0;
   if (r->output > 1)

@@ -14,9 +14,9 @@ const char *const world_account_name[WORLD_ACCOUNTS] = {
     [WORLD_IDLE] = "idle, no work",
     [WORLD_DRAIN] = "drain"};
 
+/* Those of all GPUs together are summed at the end. */
 void account_charge(struct world *w, const struct server *s, int account, base_int128 units)
 {
-  w->out->account[account] += units;
   w->out->gpu_account[s->cfg->gpu][account] += units;
 }
 
@@ -65,7 +65,8 @@ void account_request(struct world *w, const struct req *r)
   w->out->cls[rec->cls].share += (base_int128)rec->share + rec->wasted;
   account_charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : useful_account(c),
                  rec->share);
-  account_charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
+  if (rec->wasted)
+    account_charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
 }
 
 /* What steps left over, floored by class; the parts of a unit add up to whole units, which the
@@ -114,8 +115,11 @@ int account_close(struct world *w)
   charge_residues(w);
   out->paid = (base_int128)out->end * w->cfg->ngpus * WORLD_CREDIT;
   base_int128 sum = 0;
-  for (int a = 0; a < WORLD_ACCOUNTS; a++)
+  for (int a = 0; a < WORLD_ACCOUNTS; a++) {
+    for (uint32_t g = 0; g < w->cfg->ngpus; g++)
+      out->account[a] += out->gpu_account[g][a];
     sum += out->account[a];
+  }
   if (sum != out->paid)
     return world_broken(w, "the ledger's accounts sum to %.17g GPU-seconds, not the %.17g paid for",
                         (double)sum / WORLD_CREDIT * 1e-12,

@@ -94,10 +94,12 @@ void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lul
 void want(struct world *w, struct server *s, uint32_t reason)
 {
   s->pending |= reason;
+  w->wanted = 1;
   if (s->busy && !s->stops) {
     w->ops->interrupt(w->dev, s->lane, LULL_AT_BOUNDARY);
-    w->poll = 1;
     s->stops = 1;
+    w->poll = 1;
+    look_again(w);
   }
 }
 
@@ -159,7 +161,7 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
   if (s->plan.wake & LULL_WAKE_TRANSFER)
     want(w, s, LULL_WAKE_TRANSFER);
   queue_own(w, LULL_EV_TRANSFERRED, s->v.id, r->v.id, c->end);
-  return plan_submit_copy(w, s) || w->failed ? -1 : 0;
+  return plan_submit_copy(w, s) || w->failed || account_check(w, s) ? -1 : 0;
 }
 
 static int completed(struct world *w, const struct lull_completion *c)
@@ -391,17 +393,22 @@ static int pass(struct world *w, int *any)
       return -1;
   }
   w->due = next_due(w);
+  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+    const struct world_backlog *b = &w->cfg->backlog[i];
+    if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
+      look_again(w);
+  }
   return 0;
 }
 
 int deliver_due(struct world *w)
 {
   int any = 1;
-  while (any && !is_quiet(w)) {
+  while (any) {
     any = 0;
     if (pass(w, &any))
       return -1;
-    any |= w->poll || (!any && w->cfg->njobs && jobs_changed(w));
+    any = w->poll || (any ? !is_quiet(w) : w->cfg->njobs && jobs_changed(w));
   }
   return 0;
 }

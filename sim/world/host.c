@@ -122,7 +122,7 @@ static void h_cancel_timer(void *ctx, uint64_t tag)
       w->timer[n++] = w->timer[i];
   }
   w->ntimers = n;
-  w->due = next_due(w);
+  due_later(w);
 }
 
 static int h_reject(void *ctx, lull_id id, int why)
@@ -172,6 +172,7 @@ static void h_abort_step(void *ctx, lull_server_id id)
     return; /* at a boundary it does nothing, in every mode (F13) */
   w->ops->interrupt(w->dev, s->lane, LULL_AT_SAFEPOINT);
   w->poll = 1;
+  look_again(w);
 }
 
 static int h_train(void *ctx, lull_job_id job, int run)

@@ -86,6 +86,7 @@ struct server {
   uint8_t busy;            /* a forward ticket is out */
   uint8_t stops;           /* it stops at its next boundary as it is: one step, or interrupted */
   uint8_t planning, started, reserved;
+  uint8_t refilled;        /* a backlog keeps it filled */
   lull_time step_start;    /* busy: when the step under way began */
 
   /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
@@ -150,7 +151,7 @@ struct world {
   int failed;              /* an error was filled: unwind */
 
   lull_time now;
-  lull_time due;           /* next_due(): when an arrival, DRAIN, a timer or a time wake is due */
+  lull_time due;           /* next_due(), or now: there is something else to look at (look_again) */
   lull_time deadline;      /* the end of the drain */
   uint64_t max_repeat;     /* of a submit: the device's and the configuration's */
   struct server *srv;
@@ -179,6 +180,7 @@ struct world {
   uint32_t nown, cap_own;
 
   int poll;                /* an interrupt was sent in this instant */
+  int wanted;              /* a server was given a reason since this was cleared */
   int drained;             /* DRAIN was delivered */
   int quiet_policy;        /* no event callback and no log: nobody hears of events */
   int closing;             /* the run has ended; completions are cut at out->end */
@@ -247,17 +249,22 @@ int64_t row_share(const struct server *s, const struct req *r, base_int128 *frac
 /* deliver.c */
 void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
 int deliver_due(struct world *w);
+lull_time next_due(const struct world *w); /* an arrival, DRAIN, a timer or a time wake */
+/* A device to poll, a backlog to refill. */
+static inline void look_again(struct world *w)
+{
+  w->due = w->now;
+}
+/* Something that was due is not any more. */
+static inline void due_later(struct world *w)
+{
+  if (w->due > w->now)
+    w->due = next_due(w);
+}
 /* Would deliver_due() find nothing to do? */
 static inline int is_quiet(const struct world *w)
 {
-  if (w->poll || w->due <= w->now || w->cfg->njobs)
-    return 0;
-  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
-    const struct world_backlog *b = &w->cfg->backlog[i];
-    if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
-      return 0;
-  }
-  return 1;
+  return w->due > w->now && !w->cfg->njobs;
 }
 static inline int deliver(struct world *w) /* until quiet; -1 failed */
 {
@@ -280,7 +287,6 @@ static inline void emit_own(struct world *w) /* all that queue_own holds, in ord
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
 int fetch_next(struct world *w);
-lull_time next_due(const struct world *w);
 static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
                             const char *text)
 {
@@ -328,7 +334,7 @@ int take_out(struct world *w, struct server *s, struct req *r, int how); /* pree
 void account_idle(struct world *w, const struct server *s, lull_time from, lull_time to);
 static inline void account_time(struct world *w, lull_time from, lull_time to) /* idle lanes */
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; w->idle && i < w->cfg->nservers; i++) {
     const struct server *s = &w->srv[i];
     if (!s->busy && !(s->job && s->job->busy))
       account_idle(w, s, from, to);
@@ -338,13 +344,11 @@ void account_charge(struct world *w, const struct server *s, int account, base_i
 void account_request(struct world *w, const struct req *r); /* its shares, at its end */
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
 int account_broken(struct world *w, const struct server *s);
-static inline int account_check(struct world *w) /* invariants at the end of an instant */
+/* What must hold after whatever changes a server's requests: a plan, steps, a copy. */
+static inline int account_check(struct world *w, const struct server *s)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    const struct server *s = &w->srv[i];
-    if ((s->fixed_blocks | s->decode_blocks | server_free(s)) < 0 || s->v.seqs > s->cfg->max_seqs)
-      return account_broken(w, s);
-  }
+  if ((s->fixed_blocks | s->decode_blocks | server_free(s)) < 0 || s->v.seqs > s->cfg->max_seqs)
+    return account_broken(w, s);
   return 0;
 }
 

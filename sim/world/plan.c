@@ -55,7 +55,7 @@ static void open_plan(struct world *w, struct server *s, uint32_t why)
   s->started = 1;
   if (w->wake_at[s->v.id] != LULL_NEVER) {
     w->wake_at[s->v.id] = LULL_NEVER;
-    w->due = next_due(w);
+    due_later(w);
   }
 }
 
@@ -111,7 +111,7 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
     plan_force(w, s);
   close_plan(w, s);
   emit_own(w);
-  return w->failed ? -1 : 0;
+  return w->failed || account_check(w, s) ? -1 : 0;
 }
 
 /* F14: an empty plan that wanted steps is asked once more. */

@@ -108,7 +108,7 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
   return r;
 }
 
-static void unlink_req(struct world *w, struct server *s, struct req *r)
+static inline void unlink_req(struct world *w, struct server *s, struct req *r)
 {
   struct lull_request *v = &r->v;
   if (v->prev >= 0)
@@ -124,7 +124,7 @@ static void unlink_req(struct world *w, struct server *s, struct req *r)
 }
 
 /* Links r behind `after` (-1: first). */
-static void link_req(struct world *w, struct server *s, struct req *r, lull_id after)
+static inline void link_req(struct world *w, struct server *s, struct req *r, lull_id after)
 {
   struct lull_request *v = &r->v;
   lull_id next = after >= 0 ? req_at(w, after)->v.next : s->head[v->state][v->cls];
@@ -143,7 +143,7 @@ static void link_req(struct world *w, struct server *s, struct req *r, lull_id a
 
 /* Where r belongs in WAITING: ids grow with (arrival, row), so the key is the id. A preempted
  * request is older than most that wait, so the walk starts at the head; a new one is the last. */
-static lull_id waiting_place(struct world *w, struct server *s, const struct req *r)
+static inline lull_id waiting_place(struct world *w, struct server *s, const struct req *r)
 {
   lull_id last = s->tail[LULL_WAITING][r->v.cls];
   if (last < r->v.id)
@@ -244,6 +244,8 @@ void req_end(struct world *w, struct req *r, int fate)
     s->v.seqs -= (uint32_t)takes_slot(r->v.state);
     s->fixed_blocks -= r->v.blocks;
     s->unfinished--;
+    if (s->refilled)
+      look_again(w);
   }
   r->v.blocks = 0;
   r->v.kv0 = 0;

@@ -354,5 +354,5 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
     s->pending |= LULL_WAKE_ABORT;
   }
   settle_boundary(w, s, c->end);
-  return w->failed ? -1 : 0;
+  return w->failed || account_check(w, s) ? -1 : 0;
 }

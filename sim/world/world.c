@@ -168,6 +168,8 @@ static int world_init(struct world *w)
     if (init_server(w, i))
       return -1;
   }
+  for (uint32_t i = 0; i < cfg->nbacklogs; i++)
+    w->srv[cfg->backlog[i].server].refilled = 1;
   if (jobs_init(w))
     return -1;
   host_init(w);
@@ -247,7 +249,9 @@ static int stalled(struct world *w)
   return world_broken(w, "stalled with nothing pending");
 }
 
-/* Plans the servers at a boundary that have a reason, always the lowest first. */
+/* Plans the servers at a boundary that have a reason, always the lowest first: back to the first one
+ * if a plan, or what was delivered after it, may have given a reason to any. A plan just made is no
+ * reason for another. */
 static int plan_all(struct world *w)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
@@ -255,9 +259,16 @@ static int plan_all(struct world *w)
     uint32_t why = s->busy ? 0 : plan_reasons(w, s);
     if (!why)
       continue;
-    if (plan_server(w, s, why) || deliver(w))
+    w->wanted = 0;
+    if (plan_server(w, s, why))
       return -1;
-    i = UINT32_MAX; /* a plan, or what was delivered after it, may give any server a reason */
+    if (!is_quiet(w)) {
+      w->wanted = 1;
+      if (deliver_due(w))
+        return -1;
+    }
+    if (w->wanted)
+      i = UINT32_MAX;
   }
   return 0;
 }
@@ -278,7 +289,7 @@ static int instant(struct world *w, int *over)
   }
   if (w->cfg->njobs && jobs_submit(w))
     return -1;
-  return account_check(w);
+  return 0;
 }
 
 /* Time passes: what was idle is charged, what ended is taken in. */
