@@ -2,6 +2,8 @@
 liblull_a_SOURCES += \
   %D%/error.c \
   %D%/error.h \
+  %D%/h5.c \
+  %D%/h5.h \
   %D%/hist.c \
   %D%/hist.h \
   %D%/outfile.c \
