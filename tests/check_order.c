@@ -2,9 +2,10 @@
 /* Records leave by id, however requests end; what has to wait does not fill the memory. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/report/order.h"
-#include "tests/peak.h"
+#include "tests/limits.h"
 
 /* What left so far; each record's arrival is its id. */
 struct left {
@@ -112,6 +113,25 @@ START_TEST(order_refused)
 }
 END_TEST
 
+/* The temporary file has no room. */
+START_TEST(order_full_disk)
+{
+  struct left l = {0};
+  struct base_error e = {0};
+  struct order *o = order_new(check_left, &l);
+  uint64_t i = 1, total = 3 * ORDER_WAITING * ORDER_PAGE;
+  limit_files(1 << 20);
+  while (i < total && !put(o, i, &e))
+    i++;
+  ck_assert_uint_gt(i, ORDER_WAITING * ORDER_PAGE);
+  ck_assert_uint_lt(i, total);
+  ck_assert_int_eq(e.code, BASE_ENV);
+  ck_assert_msg(strstr(e.text, "temporary file: ") != NULL, "%s", e.text);
+  ck_assert_int_eq(order_finish(o, total, 1, NULL), 0);
+  order_free(o);
+}
+END_TEST
+
 static void straggler_of(int pages)
 {
   one_straggler((uint64_t)pages);
@@ -136,6 +156,7 @@ int main(void)
   tcase_add_test(t, order_through_a_file);
   tcase_add_test(t, order_lacks_one);
   tcase_add_test(t, order_refused);
+  tcase_add_test(t, order_full_disk);
   tcase_add_test(t, order_bounded);
   suite_add_tcase(s, t);
   srunner_run_all(runner, CK_ENV);

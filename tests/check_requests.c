@@ -13,7 +13,7 @@
 #include "base/outfile.h"
 #include "sim/report/order.h"
 #include "sim/report/report.h"
-#include "tests/peak.h"
+#include "tests/limits.h"
 
 /* ------------------------------------------------------------------------------- scenarios --- */
 
@@ -377,6 +377,67 @@ START_TEST(same_bytes_again)
 }
 END_TEST
 
+/* ------------------------------------------------------------------------------- a signal --- */
+
+static volatile int stop;
+
+/* A signal comes at the 5,000th end of a run. */
+struct stopper {
+  uint64_t n;
+  const struct experiment_sink *to;
+};
+
+static int pass_begin(void *ctx, const struct experiment_place *run, struct base_error *e)
+{
+  const struct stopper *p = ctx;
+  return p->to->begin(p->to->ctx, run, e);
+}
+
+static void pass_until(void *ctx, lull_id id, const struct world_record *r)
+{
+  struct stopper *p = ctx;
+  stop |= ++p->n == 5000;
+  p->to->ended(p->to->ctx, id, r);
+}
+
+static int pass_end(void *ctx, const struct world_result *r, struct base_error *e)
+{
+  const struct stopper *p = ctx;
+  ck_assert_uint_eq(p->n, r->records);
+  return p->to->end(p->to->ctx, r, e);
+}
+
+START_TEST(partial_marked)
+{
+  struct scenario *s = open_scenario(mixed, "25s");
+  struct base_error e = {0};
+  struct report_requests *file = report_requests_open("check_requests_a.h5", s, &e);
+  ck_assert_msg(file != NULL, "%s", e.text);
+  struct stopper p = {.to = report_requests_sink(file)};
+  const struct experiment_sink sink = {&p, pass_begin, pass_until, pass_end};
+  const struct experiment_options o = {.sink = &sink, .stop = &stop};
+  struct experiment *x = experiment_run(s, &o, &e);
+  ck_assert_msg(x != NULL, "%s", e.text);
+  ck_assert_int_eq(x->partial, 1);
+  ck_assert_int_eq(report_requests_close(file, x->partial, &e), 0);
+  hid_t h = H5Fopen("check_requests_a.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
+  hid_t g = H5Gopen2(h, "shared/29", H5P_DEFAULT), table = H5Dopen2(g, "requests", H5P_DEFAULT);
+  hsize_t n;
+  free(read_table(table, &n));
+  ck_assert_uint_eq(n, p.n);
+  ck_assert_int_eq(number_at(h, "partial"), 1);
+  ck_assert_int_eq(number_at(g, "partial"), 1);
+  ck_assert_int_eq(H5Lexists(h, "apart", H5P_DEFAULT), 0);
+  says(h, "seeds", "29");
+  H5Dclose(table);
+  H5Gclose(g);
+  H5Fclose(h);
+  experiment_free(x);
+  scenario_close(s);
+  remove_all();
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------- memory --- */
 
 static void run_many(const char *path, const char *window)
@@ -416,14 +477,6 @@ START_TEST(bounded_memory)
 END_TEST
 
 /* ---------------------------------------------------------------------------------- errors --- */
-
-/* No file of more than `bytes` can be written by this process. */
-static void limit_files(rlim_t bytes)
-{
-  const struct rlimit limit = {bytes, bytes};
-  signal(SIGXFSZ, SIG_IGN);
-  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 /* A disk that is full from some byte on: the failure is told, whenever it comes, and nothing is
  * left. */
@@ -473,6 +526,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_test(t, formats_agree);
   tcase_add_test(t, same_bytes_again);
+  tcase_add_test(t, partial_marked);
   tcase_add_loop_test(t, bounded_memory, 0, 2);
   tcase_add_loop_test(t, full_disk_hdf5, 0, 5);
   tcase_add_test(t, full_disk_csv);

@@ -63,9 +63,7 @@ struct file {
   hid_t group, table; /* of the arm and seed at work; -1: none yet */
   int arm, partial;   /* of it */
   uint64_t seed;
-  hsize_t rows;        /* in its table */
-  const char **server; /* [nservers] the names of its servers, each once; borrowed */
-  size_t nservers;
+  hsize_t rows;              /* in its table */
   struct words seeds, plans; /* told so far */
   struct row row[ORDER_PAGE];
 };
@@ -158,35 +156,11 @@ static hid_t make_table(struct file *f)
   return d;
 }
 
-/* The code of a server's name, or MISSING. */
-static int16_t server_code(const struct file *f, const char *name)
-{
-  for (size_t i = 0; i < f->nservers; i++)
-    if (!strcmp(f->server[i], name))
-      return (int16_t)i;
-  return MISSING;
-}
-
-/* The servers of all candidates of an arm: one list, since they share a table. */
-static void list_servers(struct file *f, const struct scenario_arm *arm)
-{
-  size_t n = 0;
-  for (uint32_t c = 0; c < arm->ncandidates; c++)
-    n += arm->candidate[c].nservers;
-  free(f->server);
-  f->server = calloc(n + 1, sizeof *f->server);
-  f->nservers = 0;
-  base_h5_note(&f->h5, !f->server);
-  for (uint32_t c = 0; f->server && c < arm->ncandidates; c++)
-    for (uint32_t i = 0; i < arm->candidate[c].nservers; i++)
-      if (server_code(f, arm->candidate[c].server[i].id) == MISSING)
-        f->server[f->nservers++] = arm->candidate[c].server[i].id;
-}
-
-/* What the codes stand for, and the units. */
+/* What the codes stand for, and the units. All candidates of an arm have the same servers. */
 static void describe_table(struct file *f, const struct experiment_place *run)
 {
   const struct scenario_arm *arm = &run->scenario->arm[run->arm];
+  const struct scenario_candidate *one = &arm->candidate[run->candidate];
   struct words candidate = {0}, cls = {0}, server = {0}, fate = {0};
   char name[32];
   for (uint32_t c = 0; c < arm->ncandidates; c++)
@@ -194,8 +168,8 @@ static void describe_table(struct file *f, const struct experiment_place *run)
       add_word(f, &candidate, arm->candidate[c].id);
   for (uint32_t c = 0; c < run->config->nclasses; c++)
     add_word(f, &cls, run->config->cls[c].name);
-  for (size_t i = 0; i < f->nservers; i++)
-    add_word(f, &server, f->server[i]);
+  for (uint32_t i = 0; i < one->nservers; i++)
+    add_word(f, &server, one->server[i].id);
   for (int i = 0; i < REQUESTS_FATES; i++)
     add_word(f, &fate, requests_fate[i]);
   put_words(f, f->table, "candidate_names", &candidate);
@@ -248,7 +222,6 @@ static void open_table(struct file *f, const struct experiment_place *run)
   f->partial = 0;
   f->rows = 0;
   f->table = make_table(f);
-  list_servers(f, arm);
   describe_table(f, run);
 }
 
@@ -259,11 +232,10 @@ static int64_t moment(lull_time t)
   return t == LULL_NEVER ? MISSING : t;
 }
 
-static void fill_row(struct row *to, const struct file *f, const struct experiment_place *run,
+static void fill_row(struct row *to, const struct experiment_place *run,
                      const struct world_record *r, uint64_t id)
 {
   const struct scenario_candidate *c = &run->scenario->arm[run->arm].candidate[run->candidate];
-  int placed = r->server >= 0 && (uint32_t)r->server < c->nservers;
   *to = (struct row){.id = (int64_t)id,
                      .arrival = moment(r->arrival),
                      .first_chunk = moment(r->first_chunk),
@@ -275,7 +247,7 @@ static void fill_row(struct row *to, const struct file *f, const struct experime
                      .generated = r->generated,
                      .preemptions = r->preempts,
                      .candidate = *c->id ? (int16_t)run->candidate : MISSING,
-                     .server = placed ? server_code(f, c->server[r->server].id) : MISSING,
+                     .server = r->server < 0 ? MISSING : r->server,
                      .cls = (int8_t)r->cls,
                      .fate = (int8_t)r->fate,
                      .met = run->config->cls[r->cls].interactive ? (int8_t)r->met : MISSING};
@@ -327,7 +299,6 @@ static void close_library(struct file *f)
 static void hdf5_free(struct file *f)
 {
   base_outfile_abandon(&f->out);
-  free(f->server);
   free(f->seeds.text);
   free(f->plans.text);
   free(f);
@@ -387,7 +358,7 @@ static int hdf5_rows(void *file, const struct experiment_place *run, uint64_t fi
 {
   struct file *f = file;
   for (size_t i = 0; i < n; i++)
-    fill_row(&f->row[i], f, run, &record[i], first + i);
+    fill_row(&f->row[i], run, &record[i], first + i);
   append(f, n);
   return state(f, e);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Does memory grow with the size of the work? Measured in processes of their own. Included by the
- * suites that use it. */
-#ifndef TESTS_PEAK_H
-#define TESTS_PEAK_H
+/* Little memory, and a disk that is full. Included by the suites that use it. */
+#ifndef TESTS_LIMITS_H
+#define TESTS_LIMITS_H
 
 #include <check.h>
 #include <signal.h>
@@ -46,6 +45,14 @@ static inline void check_peaks(void (*work)(int), int size)
   long little = peak(work, size), much = peak(work, 10 * size);
   ck_assert_msg(SANITIZED || much <= little + slack, "%ld KiB, but %ld KiB for ten times as much",
                 little, much);
+}
+
+/* No file of more than `bytes` can be written by this process. */
+static inline void limit_files(rlim_t bytes)
+{
+  const struct rlimit limit = {bytes, bytes};
+  signal(SIGXFSZ, SIG_IGN);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 #endif
