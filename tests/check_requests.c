@@ -15,7 +15,7 @@
 #include "sim/report/report.h"
 #include "tests/limits.h"
 
-/* ------------------------------------------------------------------------------- scenarios --- */
+/* -------------------------------------------------------------------------------- scenarios --- */
 
 static const char *const scenario_file = "check_requests.xml";
 
@@ -68,7 +68,7 @@ static struct scenario *open_scenario(const char *body, const char *window)
   return s;
 }
 
-/* ------------------------------------------- both formats beside records kept in an array --- */
+/* --------------------------------------------- both formats beside records kept in an array --- */
 
 static const char *const header =
     "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,last_token_ps,"
@@ -181,7 +181,7 @@ static void same_bytes(const char *a, const char *b)
   free(y);
 }
 
-/* ---------------------------------------------------------------------- reading HDF5 again --- */
+/* ----------------------------------------------------------------------- reading HDF5 again --- */
 
 struct read_row {
   int64_t id, arrival, first_chunk, first_token, last_token, discarded, prompt, output, generated,
@@ -377,7 +377,7 @@ START_TEST(same_bytes_again)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------- a signal --- */
+/* --------------------------------------------------------------------------------- a signal --- */
 
 static volatile int stop;
 
@@ -438,7 +438,7 @@ START_TEST(partial_marked)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------------------- memory --- */
+/* ----------------------------------------------------------------------------------- memory --- */
 
 static void run_many(const char *path, const char *window)
 {
@@ -476,7 +476,7 @@ START_TEST(bounded_memory)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------------------- errors --- */
+/* ----------------------------------------------------------------------------------- errors --- */
 
 /* A disk that is full from some byte on: the failure is told, whenever it comes, and nothing is
  * left. */

@@ -131,7 +131,7 @@ void report_log_abandon(struct report_log *f)
   free(f);
 }
 
-/* ------------------------------------------------------------------------ requests as CSV --- */
+/* -------------------------------------------------------------------------- requests as CSV --- */
 
 static void *csv_open(const char *path, const struct scenario *s, struct base_error *e)
 {

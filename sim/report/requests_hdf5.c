@@ -68,7 +68,7 @@ struct file {
   struct row row[ORDER_PAGE];
 };
 
-/* ----------------------------------------------------------------------------------- words --- */
+/* ------------------------------------------------------------------------------------ words --- */
 
 static void add_word(struct file *f, struct words *w, const char *word)
 {
@@ -92,7 +92,7 @@ static void put_words(struct file *f, hid_t at, const char *name, struct words *
   *w = (struct words){0};
 }
 
-/* ----------------------------------------------------------------------------------- types --- */
+/* ------------------------------------------------------------------------------------ types --- */
 
 static const hid_t none = -1;
 
@@ -140,8 +140,7 @@ static void make_list(struct file *f)
                            H5Pset_deflate(f->create, DEFLATE) < 0);
 }
 
-/* ------------------------------------------------------------------------- groups and tables ---
- */
+/* ------------------------------------------------------------------------ groups and tables --- */
 
 static hid_t make_table(struct file *f)
 {
@@ -225,7 +224,7 @@ static void open_table(struct file *f, const struct experiment_place *run)
   describe_table(f, run);
 }
 
-/* ------------------------------------------------------------------------------------ rows --- */
+/* ------------------------------------------------------------------------------------- rows --- */
 
 static int64_t moment(lull_time t)
 {
@@ -269,7 +268,7 @@ static void append(struct file *f, hsize_t n)
     H5Sclose(from);
 }
 
-/* ---------------------------------------------------------------------------------- format --- */
+/* ----------------------------------------------------------------------------------- format --- */
 
 /* 0 while nothing has failed; otherwise says so. */
 static int state(const struct file *f, struct base_error *e)
