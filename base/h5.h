@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Writing HDF5 files whose bytes depend on their content only: no object keeps times, and the format
- * is bounded, whatever the library's version. A failure is noted and stops no caller: every later
- * call is harmless, and `bad` is looked at where it matters, at the latest at the close.
+ * Writing HDF5 files whose bytes depend on their content only: no object keeps times, and the
+ * format is bounded, whatever the library's version. A failure is noted and stops no caller: every
+ * later call is harmless, and `bad` is looked at where it matters, at the latest at the close.
  *
  *   struct base_outfile out;
  *   struct base_h5_outfile under;
@@ -38,20 +38,21 @@ static inline void base_h5_note(struct base_h5 *h, int failed)
   h->bad |= failed;
 }
 
-/* Starts *h, silences the library's own messages, and returns a file access list within the bounds of
- * the format, to which a driver may be added; -1 (noted) on failure. base_h5_create takes it. */
+/* Starts *h, silences the library's own messages, and returns a file access list within the bounds
+ * of the format, to which a driver may be added; -1 (noted) on failure. base_h5_create takes it. */
 hid_t base_h5_access(struct base_h5 *h);
 /*
- * Where HDF5 writes when it writes to an output file. The library does not survive a write that fails
- * (1.10 crashes at the process's end), so it is never told: the first failure is kept here, and what
- * it writes from then on goes nowhere. Look at `error` after every step that may have written.
+ * Where HDF5 writes when it writes to an output file. The library does not survive a write that
+ * fails (1.10 crashes at the process's end), so it is never told: the first failure is kept here,
+ * and what it writes from then on goes nowhere. Look at `error` after every step that may have
+ * written.
  */
 struct base_h5_outfile {
   int fd;    /* of the output file, borrowed */
   int error; /* errno of the first write or read that failed; 0: none */
 };
-/* Sets *under up and makes it the driver of an access list, which is returned. `o` was opened with a
- * temporary file (o->tmp); both must outlive base_h5_close. */
+/* Sets *under up and makes it the driver of an access list, which is returned. `o` was opened with
+ * a temporary file (o->tmp); both must outlive base_h5_close. */
 hid_t base_h5_over(struct base_h5 *h, hid_t access, struct base_outfile *o,
                    struct base_h5_outfile *under);
 /* Creates the file, replacing what has its name, and releases the access list. h->bad on failure;
