@@ -2,6 +2,9 @@
 liblull_a_SOURCES += \
   %D%/error.c \
   %D%/error.h \
+  %D%/h5.c \
+  %D%/h5.h \
+  %D%/h5_outfile.c \
   %D%/hist.c \
   %D%/hist.h \
   %D%/outfile.c \

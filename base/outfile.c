@@ -39,7 +39,7 @@ static int open_tmp(struct base_outfile *o, mode_t mode, struct base_error *e)
     return base_fail_memory(e);
   for (int i = 0; fd < 0 && i < TMP_TRIES; i++) {
     snprintf(o->tmp, size, "%s.tmp%d", o->path, i);
-    fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    fd = open(o->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0 && errno != EEXIST)
       break;
   }

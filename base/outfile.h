@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 struct base_outfile {
-  FILE *f;        /* write here */
+  FILE *f;        /* write here; a temporary file's descriptor may also be read */
   char *path;     /* owned */
   char *tmp;      /* owned; NULL when written directly */
 };

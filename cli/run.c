@@ -82,7 +82,8 @@ struct job {
   struct report_sweep *sweep; /* [nsweeps] of those begun */
   uint32_t nsweeps;
   struct report_explain explain;
-  struct report_file *requests, *log;
+  struct report_requests *requests;
+  struct report_log *log;
   struct cli_progress progress;
   int partial;
 };
@@ -111,22 +112,21 @@ static void job_free(struct job *j)
   for (uint32_t i = 0; i < j->nsweeps; i++)
     report_sweep_free(&j->sweep[i]);
   free(j->sweep);
-  report_file_abandon(j->requests);
-  report_file_abandon(j->log);
+  report_requests_abandon(j->requests);
+  report_log_abandon(j->log);
   experiment_free(j->experiment);
   scenario_close(j->scenario);
 }
 
-/* Runs the arms; with --requests, every run's records go to the file as it ends. */
+/* Runs the arms; with --requests, every request goes to the file as it ends. */
 static int run_arms(struct job *j, struct base_error *e)
 {
   struct experiment_options o = j->run;
   if (j->options->requests) {
-    j->requests = report_requests_open(j->options->requests, e);
+    j->requests = report_requests_open(j->options->requests, j->scenario, e);
     if (!j->requests)
       return -1;
-    o.on_run = report_requests_row;
-    o.on_run_ctx = j->requests;
+    o.sink = report_requests_sink(j->requests);
   }
   if (j->options->log) {
     j->log = report_log_open(j->options->log, e);
@@ -181,12 +181,13 @@ static int write_files(struct job *j, struct base_error *e)
   if (j->options->json &&
       report_json(j->experiment, j->sweep, j->nsweeps, explain, j->options->json, e))
     return -1;
-  struct report_file *f = j->requests, *log = j->log;
+  struct report_requests *requests = j->requests;
+  struct report_log *log = j->log;
   j->requests = NULL;
-  if (f && report_file_close(f, e))
+  if (requests && report_requests_close(requests, j->experiment->partial, e))
     return -1;
   j->log = NULL;
-  return log ? report_file_close(log, e) : 0;
+  return log ? report_log_close(log, e) : 0;
 }
 
 int cli_run(struct cli_line *line)

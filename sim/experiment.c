@@ -55,6 +55,38 @@ static void on_line(void *ctx, const struct world_log_line *line)
   o->log(o->log_ctx, t->w->x->scenario, t->arm, t->candidate, t->seed, line);
 }
 
+/* Ends of requests that go to the summary and to whoever asked for them. */
+struct end_tap {
+  struct summary_collector *collector;
+  const struct experiment_sink *sink;
+};
+
+static void on_ended(void *ctx, lull_id id, const struct world_record *r)
+{
+  struct end_tap *t = ctx;
+
+  summary_collect(t->collector, id, r);
+  t->sink->ended(t->sink->ctx, id, r);
+}
+
+/* The world's run between the sink's begin and end. */
+static int run_world(struct bench *bench, const struct experiment_place *place,
+                     const struct experiment_sink *sink, struct summary_collector *collector,
+                     struct world_result *out, struct base_error *e)
+{
+  struct end_tap tap = {collector, sink};
+
+  collector->cfg = &bench->config;
+  bench->config.drop_records = 1;
+  bench->config.ended = sink ? on_ended : summary_collect;
+  bench->config.ended_ctx = sink ? (void *)&tap : collector;
+  if (sink && sink->begin(sink->ctx, place, e))
+    return -1;
+  if (world_run(&bench->config, bench->device, &simdev_ops, out, e))
+    return -1;
+  return sink ? sink->end(sink->ctx, out, e) : 0;
+}
+
 /* Runs one candidate of one arm on the frozen plan of a seed, and summarises it. */
 static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32_t candidate,
                    uint32_t seed, struct base_error *e)
@@ -73,25 +105,18 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   bench.config.stop = o->stop;
   bench.config.progress = o->progress ? on_progress : NULL;
   bench.config.progress_ctx = w;
-  bench.config.drop_records = !o->on_run;
-  bench.config.ended = summary_collect;
-  bench.config.ended_ctx = &collector;
-  collector.cfg = &bench.config;
   struct log_tap tap = {w, bench.config, (int)arm, (int)candidate, w->x->seed[seed]};
   if (o->log) {
     bench.config.log = on_line;
     bench.config.log_ctx = &tap;
   }
-  if (world_run(&bench.config, bench.device, &simdev_ops, &result, e) ||
+  const struct experiment_place place = {
+      s, (int)arm, (int)candidate, w->x->seed[seed], plan_digest(plan), &bench.config};
+  if (run_world(&bench, &place, o->sink, &collector, &result, e) ||
       summary_of(&collector, &result, &run->sum, e))
     goto done;
   snprintf(run->plan_digest, sizeof run->plan_digest, "%s", plan_digest(plan));
   bench_digest(&bench, run->log_digest);
-  if (o->on_run && o->on_run(o->on_run_ctx, s, (int)arm, (int)candidate, w->x->seed[seed],
-                             &bench.config, &result, e)) {
-    base_fail(e, BASE_ENV, "a run's records could not be passed on");
-    goto done;
-  }
   w->x->partial |= result.partial;
   rc = 0;
 done:

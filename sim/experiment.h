@@ -9,6 +9,28 @@
 #include "sim/ledger/summary.h"
 #include "sim/scenario/scenario.h"
 
+/* One run of an experiment; all borrowed, and there until the run's end. */
+struct experiment_place {
+  const struct scenario *scenario;
+  int arm, candidate;
+  uint64_t seed;
+  const char *plan_digest;           /* of the seed's frozen plan */
+  const struct world_config *config;
+};
+
+/*
+ * Who takes the requests. Runs are told one at a time, seeds outermost, then arms, then candidates,
+ * each in the scenario's order: begin, ended for each request at its end (in the order of ends), end.
+ * A run that fails has no end. -1, with *e filled, from begin or end stops the experiment; ended has
+ * to keep its failures until end.
+ */
+struct experiment_sink {
+  void *ctx;
+  int (*begin)(void *ctx, const struct experiment_place *, struct base_error *);
+  void (*ended)(void *ctx, lull_id, const struct world_record *); /* the record is gone afterwards */
+  int (*end)(void *ctx, const struct world_result *, struct base_error *);
+};
+
 struct experiment_options {
   const char *only_arm;              /* NULL: all; the baseline is still run if a gate needs it */
   int has_seed; uint64_t seed;       /* instead of the scenario's */
@@ -17,10 +39,7 @@ struct experiment_options {
   /* Called as work goes on; fraction in [0,1]. May be NULL. */
   void (*progress)(void *, const char *what, double fraction);
   void *progress_ctx;
-  /* Called with each finished run, before its records are freed. May be NULL. -1 stops. */
-  int (*on_run)(void *, const struct scenario *, int arm, int candidate, uint64_t seed,
-                const struct world_config *, const struct world_result *, struct base_error *);
-  void *on_run_ctx;
+  const struct experiment_sink *sink; /* takes every request of every run; NULL: nobody does */
   /* Called with each line of each run's decision log. May be NULL. */
   void (*log)(void *, const struct scenario *, int arm, int candidate, uint64_t seed,
               const struct world_log_line *);

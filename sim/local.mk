@@ -20,9 +20,14 @@ liblull_a_SOURCES += \
   %D%/report/json_tables.c \
   %D%/report/move.c \
   %D%/report/move.h \
+  %D%/report/order.c \
+  %D%/report/order.h \
   %D%/report/parts.c \
   %D%/report/parts.h \
   %D%/report/report.h \
+  %D%/report/requests.c \
+  %D%/report/requests.h \
+  %D%/report/requests_hdf5.c \
   %D%/report/rerun.c \
   %D%/report/rerun.h \
   %D%/report/sweep_table.c \

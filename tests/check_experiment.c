@@ -178,9 +178,17 @@ END_TEST
 
 static volatile int stop;
 
-static int stop_after_first(void *ctx, const struct scenario *s, int arm, int candidate,
-                            uint64_t seed, const struct world_config *cfg,
-                            const struct world_result *r, struct base_error *e)
+/* A sink that takes nothing. */
+static int begin_any(void *ctx, const struct experiment_place *run, struct base_error *e)
+{
+  return 0;
+}
+
+static void take_none(void *ctx, lull_id id, const struct world_record *r)
+{
+}
+
+static int stop_after_first(void *ctx, const struct world_result *r, struct base_error *e)
 {
   ++*(int *)ctx;
   stop = 1;
@@ -190,7 +198,8 @@ static int stop_after_first(void *ctx, const struct scenario *s, int arm, int ca
 START_TEST(stopped)
 {
   int runs = 0;
-  struct experiment_options o = {.stop = &stop, .on_run = stop_after_first, .on_run_ctx = &runs};
+  const struct experiment_sink sink = {&runs, begin_any, take_none, stop_after_first};
+  struct experiment_options o = {.stop = &stop, .sink = &sink};
   struct experiment *x;
 
   open_with("5s");
@@ -206,22 +215,82 @@ START_TEST(stopped)
 }
 END_TEST
 
-static int refuse(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
-                  const struct world_config *cfg, const struct world_result *r,
-                  struct base_error *e)
+static int refuse_begin(void *ctx, const struct experiment_place *run, struct base_error *e)
+{
+  return base_fail(e, BASE_ENV, "the disk is full");
+}
+
+static int refuse_end(void *ctx, const struct world_result *r, struct base_error *e)
 {
   return base_fail(e, BASE_ENV, "the disk is full");
 }
 
 START_TEST(records_refused)
 {
-  struct experiment_options o = {.on_run = refuse};
-  struct base_error e = {0};
+  const struct experiment_sink sinks[] = {{NULL, refuse_begin, take_none, refuse_end},
+                                          {NULL, begin_any, take_none, refuse_end}};
 
   open_with("5s");
-  ck_assert_ptr_null(experiment_run(scenario, &o, &e));
-  ck_assert_int_eq(e.code, BASE_ENV);
-  ck_assert_ptr_nonnull(strstr(e.text, "shared seed 17: the disk is full"));
+  for (int i = 0; i < 2; i++) {
+    struct experiment_options o = {.sink = &sinks[i]};
+    struct base_error e = {0};
+    ck_assert_ptr_null(experiment_run(scenario, &o, &e));
+    ck_assert_int_eq(e.code, BASE_ENV);
+    ck_assert_ptr_nonnull(strstr(e.text, "shared seed 17: the disk is full"));
+  }
+  close_all();
+}
+END_TEST
+
+/* What a sink is told: every run in its order, every request of it once. */
+struct told {
+  int begun, ended;
+  uint64_t requests; /* of the run at work */
+  char order[256];
+};
+
+static int told_begin(void *ctx, const struct experiment_place *run, struct base_error *e)
+{
+  struct told *t = ctx;
+  const struct scenario_arm *arm = &run->scenario->arm[run->arm];
+  size_t n = strlen(t->order);
+
+  ck_assert_int_eq(t->begun++, t->ended);
+  ck_assert_uint_eq(strlen(run->plan_digest), 32);
+  ck_assert_uint_eq(run->config->nclasses, 2);
+  snprintf(t->order + n, sizeof t->order - n, "%s/%s/%llu ", arm->id,
+           arm->candidate[run->candidate].id, (unsigned long long)run->seed);
+  t->requests = 0;
+  return 0;
+}
+
+static void told_request(void *ctx, lull_id id, const struct world_record *r)
+{
+  ((struct told *)ctx)->requests++;
+  ck_assert_int_ne(r->fate, WORLD_PENDING);
+}
+
+static int told_end(void *ctx, const struct world_result *r, struct base_error *e)
+{
+  struct told *t = ctx;
+
+  ck_assert_int_eq(++t->ended, t->begun);
+  ck_assert_uint_gt(t->requests, 0);
+  ck_assert_uint_eq(t->requests, r->records);
+  ck_assert_ptr_null(r->record);
+  return 0;
+}
+
+START_TEST(sink_told)
+{
+  struct told told = {0};
+  const struct experiment_sink sink = {&told, told_begin, told_request, told_end};
+  struct experiment_options o = {.sink = &sink};
+
+  open_with("5s");
+  experiment_free(run(&o));
+  ck_assert_str_eq(told.order, "shared//17 fcfs//17 dedicated/narrow/17 dedicated/wide/17 "
+                               "shared//29 fcfs//29 dedicated/narrow/29 dedicated/wide/29 ");
   close_all();
 }
 END_TEST
@@ -282,6 +351,7 @@ int main(void)
   tcase_add_test(t, nothing_arrives);
   tcase_add_test(t, stopped);
   tcase_add_test(t, records_refused);
+  tcase_add_test(t, sink_told);
   tcase_add_test(t, second_tables);
   suite_add_tcase(s, t);
   srunner_run_all(runner, CK_ENV);

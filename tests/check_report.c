@@ -244,24 +244,36 @@ START_TEST(json_full_disk)
 }
 END_TEST
 
-/* Writes the hand-made result as the run of an arm. */
+/* Tells of the hand-made result as the run of an arm, the last request first. */
+static int tell_requests(const struct experiment_sink *sink, const struct experiment_place *run,
+                         struct base_error *e)
+{
+  struct world_result r = hand_result();
+
+  if (sink->begin(sink->ctx, run, e))
+    return -1;
+  for (uint64_t i = r.records; i-- > 0;)
+    sink->ended(sink->ctx, (lull_id)i, &r.record[i]);
+  return sink->end(sink->ctx, &r, e);
+}
+
 static int write_requests(const char *path, struct base_error *e)
 {
   struct world_config cfg = {.nclasses = 2, .ngpus = 2, .cls = two_classes};
-  struct world_result r = hand_result();
   struct scenario_server server = {.id = "gpu,0"};
-  struct report_file *file = report_requests_open(path, e);
+  const struct experiment_place run = {&f.s, SHARED, 0, 17, "", &cfg};
+  struct report_requests *file = report_requests_open(path, &f.s, e);
   int rc;
 
   ck_assert_ptr_nonnull(file);
   shared_candidate[0].server = &server;
   shared_candidate[0].nservers = 1;
-  rc = report_requests_row(file, &f.s, SHARED, 0, 17, &cfg, &r, e);
+  rc = tell_requests(report_requests_sink(file), &run, e);
   shared_candidate[0].server = NULL;
   shared_candidate[0].nservers = 0;
   if (!rc)
-    return report_file_close(file, e);
-  report_file_abandon(file);
+    return report_requests_close(file, 0, e);
+  report_requests_abandon(file);
   return rc;
 }
 

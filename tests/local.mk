@@ -9,10 +9,12 @@ suites = \
   %D%/check_cost \
   %D%/check_experiment \
   %D%/check_ledger \
+  %D%/check_order \
   %D%/check_plan \
   %D%/check_policies \
   %D%/check_policies_plan \
   %D%/check_report \
+  %D%/check_requests \
   %D%/check_scenario \
   %D%/check_trace \
   %D%/check_world \
@@ -134,7 +136,7 @@ fuzz:
 	@echo "configure a build with CC=clang and --enable-fuzzing first" >&2; exit 1
 endif
 
-EXTRA_DIST += $(scripts) %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
+EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 
 CLEANFILES += $(EXTRA_PROGRAMS)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Files of rows: requests, run by run, so that no run's records outlive it; the decision log. */
+/* Files of rows, RFC 4180: the requests, the decision log. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/outfile.h"
-#include "sim/report/report.h"
+#include "sim/report/requests.h"
 
-struct report_file {
+/* A file of rows, of whatever kind. */
+struct report_log {
   struct base_outfile file;
 };
 
-static struct report_file *open_file(const char *path, const char *header, struct base_error *e)
+static struct report_log *open_file(const char *path, const char *header, struct base_error *e)
 {
-  struct report_file *f = calloc(1, sizeof *f);
+  struct report_log *f = calloc(1, sizeof *f);
 
   if (!f) {
     base_fail_memory(e);
@@ -26,15 +27,7 @@ static struct report_file *open_file(const char *path, const char *header, struc
   return f;
 }
 
-struct report_file *report_requests_open(const char *path, struct base_error *e)
-{
-  return open_file(path,
-                   "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,"
-                   "last_token_ps,prompt,output,generated,preemptions,discarded,fate,slo_met",
-                   e);
-}
-
-struct report_file *report_log_open(const char *path, struct base_error *e)
+struct report_log *report_log_open(const char *path, struct base_error *e)
 {
   return open_file(path, "arm,candidate,seed,time_ps,server,what,a,b,text", e);
 }
@@ -69,18 +62,6 @@ static void moment(FILE *out, lull_time t)
   fputc(',', out);
 }
 
-/* Name of a fate. */
-static const char *fate_name(int fate)
-{
-  static const char *const name[] = {
-      [WORLD_PENDING] = "pending",      [WORLD_DONE] = "finished",
-      [WORLD_FATE_FAILED] = "failed",   [WORLD_REJECTED] = "rejected",
-      [WORLD_CANCELLED] = "cancelled",  [WORLD_EXPIRED] = "expired",
-      [WORLD_UNFINISHED] = "unfinished"};
-
-  return name[fate];
-}
-
 /* The id of the server that a request was routed to; empty: none. */
 static const char *server_name(const struct scenario_candidate *c, int server)
 {
@@ -99,7 +80,7 @@ static void row(FILE *out, const struct scenario_candidate *c, const struct worl
   moment(out, r->first_token);
   moment(out, r->last_token);
   fprintf(out, "%u,%u,%u,%u,%llu,%s,%s\r\n", r->prompt, r->output, r->generated, r->preempts,
-          (unsigned long long)r->discarded, fate_name(r->fate),
+          (unsigned long long)r->discarded, requests_fate[r->fate],
           !cfg->cls[r->cls].interactive ? ""
           : r->met                      ? "1"
                                         : "0");
@@ -113,23 +94,6 @@ static void run_fields(FILE *out, const struct scenario *s, int arm, int candida
   fprintf(out, "%llu,", (unsigned long long)seed);
 }
 
-int report_requests_row(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
-                        const struct world_config *cfg, const struct world_result *r,
-                        struct base_error *e)
-{
-  struct report_file *f = ctx;
-  const struct scenario_candidate *c = &s->arm[arm].candidate[candidate];
-  FILE *out = f->file.f;
-
-  for (uint64_t i = 0; i < r->records; i++) {
-    run_fields(out, s, arm, candidate, seed);
-    row(out, c, cfg, &r->record[i], i);
-    if (ferror(out))
-      return base_fail_errno(e, "%s: the requests could not be written", f->file.path);
-  }
-  return 0;
-}
-
 void report_log_line(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
                      const struct world_log_line *line)
 {
@@ -140,7 +104,7 @@ void report_log_line(void *ctx, const struct scenario *s, int arm, int candidate
                                      [WORLD_LOG_ABORT] = "abort",   [WORLD_LOG_TIMER] = "timer",
                                      [WORLD_LOG_FORCED] = "forced", [WORLD_LOG_TEXT] = "text",
                                      [WORLD_LOG_TRAIN] = "train"};
-  struct report_file *f = ctx;
+  struct report_log *f = ctx;
   FILE *out = f->file.f;
 
   run_fields(out, s, arm, candidate, seed);
@@ -151,7 +115,7 @@ void report_log_line(void *ctx, const struct scenario *s, int arm, int candidate
   fputs("\r\n", out);
 }
 
-int report_file_close(struct report_file *f, struct base_error *e)
+int report_log_close(struct report_log *f, struct base_error *e)
 {
   int rc = base_outfile_commit(&f->file, e);
 
@@ -159,10 +123,63 @@ int report_file_close(struct report_file *f, struct base_error *e)
   return rc;
 }
 
-void report_file_abandon(struct report_file *f)
+void report_log_abandon(struct report_log *f)
 {
   if (!f)
     return;
   base_outfile_abandon(&f->file);
   free(f);
 }
+
+/* -------------------------------------------------------------------------- requests as CSV --- */
+
+static void *csv_open(const char *path, const struct scenario *s, struct base_error *e)
+{
+  (void)s;
+  return open_file(path,
+                   "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,"
+                   "last_token_ps,prompt,output,generated,preemptions,discarded,fate,slo_met",
+                   e);
+}
+
+static int csv_begin(void *file, const struct experiment_place *run, struct base_error *e)
+{
+  (void)file, (void)run, (void)e;
+  return 0;
+}
+
+static int csv_rows(void *file, const struct experiment_place *run, uint64_t first,
+                    const struct world_record *record, size_t n, struct base_error *e)
+{
+  struct report_log *f = file;
+  const struct scenario_candidate *c = &run->scenario->arm[run->arm].candidate[run->candidate];
+  FILE *out = f->file.f;
+
+  for (size_t i = 0; i < n; i++) {
+    run_fields(out, run->scenario, run->arm, run->candidate, run->seed);
+    row(out, c, run->config, &record[i], first + i);
+    if (ferror(out))
+      return base_fail_errno(e, "%s: the requests could not be written", f->file.path);
+  }
+  return 0;
+}
+
+static int csv_end(void *file, const struct world_result *result, struct base_error *e)
+{
+  (void)file, (void)result, (void)e;
+  return 0;
+}
+
+static int csv_close(void *file, int partial, struct base_error *e)
+{
+  (void)partial;
+  return report_log_close(file, e);
+}
+
+static void csv_abandon(void *file)
+{
+  report_log_abandon(file);
+}
+
+const struct requests_format requests_csv = {csv_open, csv_begin, csv_rows,
+                                             csv_end,  csv_close, csv_abandon};

@@ -25,7 +25,7 @@
 enum { REPORT_WIDTH = 110 };
 
 /* How a scenario was opened and run, to do so again with an attribute changed. Borrowed; options
- * and run may be NULL. on_run of run is not called by reruns; progress is, with fractions of the
+ * and run may be NULL. sink of run takes nothing of reruns; progress is, with fractions of the
  * whole table, and *stop ends the table early. */
 struct report_source {
   const char *path;
@@ -104,22 +104,33 @@ void report_explain_free(struct report_explain *t);
 int report_json(const struct experiment *x, const struct report_sweep *sweeps, uint32_t nsweeps,
                 const struct report_explain *explain, const char *path, struct base_error *e);
 
-/* Files with a row for each of something that a run does, RFC 4180, written as it does it. */
-struct report_file;
-/* One row a request of every run. */
-struct report_file *report_requests_open(const char *path, struct base_error *e);
-/* An on_run of experiment_options; ctx: the struct report_file. */
-int report_requests_row(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
-                        const struct world_config *cfg, const struct world_result *r,
-                        struct base_error *e);
-/* One row a line of the decision log of every run. */
-struct report_file *report_log_open(const char *path, struct base_error *e);
-/* The log of experiment_options; ctx: the struct report_file. A write error is told at the close. */
+/*
+ * The file of requests: a row a request of every run, runs in their order, requests by id. It is
+ * written while the runs go on, and what waits for an older request that is still under way stands in
+ * memory up to a bound, then in a temporary file: memory follows what is unfinished, not the length of
+ * the run. A path that ends in .h5 or .hdf5 means HDF5, any other CSV after RFC 4180: docs/results.md.
+ */
+struct report_requests;
+/* Borrows the scenario until it is closed or abandoned. NULL on failure. */
+struct report_requests *report_requests_open(const char *path, const struct scenario *s,
+                                             struct base_error *e);
+/* The sink for experiment_options; lives as long as `r`. */
+const struct experiment_sink *report_requests_sink(struct report_requests *r);
+/* Puts the file in place and frees. partial: a signal ended the experiment, as the file then says if
+ * it is HDF5. On failure nothing new is left behind. */
+int report_requests_close(struct report_requests *r, int partial, struct base_error *e);
+/* Leaves nothing behind; NULL is fine. */
+void report_requests_abandon(struct report_requests *r);
+
+/* The decision log of every run: one row a line of it, RFC 4180, written as it comes. */
+struct report_log;
+struct report_log *report_log_open(const char *path, struct base_error *e);
+/* The log of experiment_options; ctx: the struct report_log. A write error is told at the close. */
 void report_log_line(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
                      const struct world_log_line *line);
 /* Puts the file in place and frees. */
-int report_file_close(struct report_file *f, struct base_error *e);
+int report_log_close(struct report_log *f, struct base_error *e);
 /* Leaves nothing behind; NULL is fine. */
-void report_file_abandon(struct report_file *f);
+void report_log_abandon(struct report_log *f);
 
 #endif

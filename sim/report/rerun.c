@@ -58,7 +58,7 @@ int rerun_open(struct rerun *r, const char *target, const char *value, struct re
   *out = (struct rerun_result){0};
   if (r->source->run)
     o = *r->source->run;
-  o.on_run = NULL;
+  o.sink = NULL;
   o.progress = o.progress ? on_progress : NULL;
   o.progress_ctx = r;
   o.only_arm = r->only_arm;
