@@ -17,7 +17,7 @@ static void print_class(const struct scenario_class *c)
   printf("class %s: %s, arrivals %s", c->id, c->interactive ? "live" : "batch",
          arrivals_name[c->arrivals]);
   if (c->arrivals == ARRIVALS_TRACE)
-    printf(" %s (%s)", c->trace.name, trace_format_name(c->trace.format));
+    printf(" %s (%s)", c->trace.file.name, trace_format_name(c->trace.file.format));
   char ttft[32], tpot[32];
   if (c->interactive)
     printf(", SLO TTFT %s, TPOT %s", base_unit_format(BASE_TIME, c->slo_ttft, ttft, sizeof ttft),
@@ -37,10 +37,15 @@ static void print_server(const struct scenario_server *v)
 static void print_arm(const struct scenario *s, uint32_t a)
 {
   const struct scenario_arm *arm = &s->arm[a];
+  char step[32];
   printf("arm %s: policy %s, %u GPU%s, %u candidate%s%s%s\n", arm->id, arm->policy->name,
          arm->ngpus, arm->ngpus == 1 ? "" : "s", arm->ncandidates, arm->ncandidates == 1 ? "" : "s",
          (int)a == s->baseline ? ", baseline" : "",
          arm->policy->needs & LULL_NEED_FORESIGHT ? ", not deployable (foresight)" : "");
+  for (uint32_t i = 0; i < arm->njobs; i++)
+    printf("  job %s: GPU %d, micro-steps of %s%s\n", arm->job[i].name, arm->job[i].gpu,
+           base_unit_format(BASE_TIME, arm->job[i].micro_ticks * LULL_TICK_PS, step, sizeof step),
+           arm->job[i].paused ? ", paused" : "");
   for (uint32_t i = 0; i < arm->ncandidates; i++) {
     if (*arm->candidate[i].id)
       printf("  candidate %s\n", arm->candidate[i].id);

@@ -123,6 +123,17 @@ struct trace *trace_open_memory(const void *data, size_t size, const char *name,
              : NULL;
 }
 
+static __int128 time_ps(const struct trace_raw *raw)
+{
+  return raw->t_ns * 1000 + raw->ps;
+}
+
+/* Whole nanoseconds, rounded down also below 0. */
+static __int128 floor_ns(__int128 ps)
+{
+  return ps / 1000 - (ps % 1000 < 0);
+}
+
 /* What the rules say of a row, whatever the format. */
 static int judge(const struct trace *t, const struct trace_raw *raw, struct base_error *e)
 {
@@ -131,9 +142,9 @@ static int judge(const struct trace *t, const struct trace_raw *raw, struct base
                       raw->prompt ? "output" : "prompt");
   if (!t->has_times || !t->rows)
     return 0;
-  if (!t->rules.allow_unsorted && raw->t_ns < t->previous_ns)
+  if (!t->rules.allow_unsorted && time_ps(raw) < t->previous_ps)
     return trace_fail(t, e, "the row arrives before the one above it; sort the rows by time");
-  __int128 since = raw->t_ns - t->first_ns;
+  __int128 since = floor_ns(time_ps(raw) - t->first_ps);
   if (since > INT64_MAX || since < -INT64_MAX)
     return trace_fail(t, e, "the row arrives over 292 years from the first one; correct its time");
   return 0;
@@ -149,7 +160,7 @@ static int at_end(const struct trace *t, struct base_error *e)
 
 static int next_row(struct trace *t, struct trace_row *row, struct base_error *e)
 {
-  struct trace_raw raw = {0};
+  struct trace_raw raw = {.accept_q16 = -1, .phase_q16 = -1};
   char *line;
   size_t length;
   int r = trace_source_line(t->source, &line, &length, e);
@@ -162,11 +173,15 @@ static int next_row(struct trace *t, struct trace_row *row, struct base_error *e
   if (t->family->row(t, line, length, &raw, e) || judge(t, &raw, e))
     return -1;
   if (!t->rows++)
-    t->first_ns = raw.t_ns;
-  t->previous_ns = raw.t_ns;
-  row->t_ns = t->has_times ? (int64_t)(raw.t_ns - t->first_ns) : 0;
-  row->prompt = raw.prompt;
-  row->output = raw.output;
+    t->first_ps = time_ps(&raw);
+  t->previous_ps = time_ps(&raw);
+  __int128 since = t->has_times ? t->previous_ps - t->first_ps : 0;
+  *row = (struct trace_row){.t_ns = (int64_t)floor_ns(since),
+                            .ps = (uint16_t)(since - floor_ns(since) * 1000),
+                            .prompt = raw.prompt,
+                            .output = raw.output,
+                            .accept_q16 = raw.accept_q16,
+                            .phase_q16 = raw.phase_q16};
   return 1;
 }
 

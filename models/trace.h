@@ -6,7 +6,8 @@
  *   vidur     arrived_at,num_prefill_tokens,num_decode_tokens   seconds (arrived_at may be absent:
  *             lengths only)
  *   mooncake  JSON lines: timestamp (ms), input_length, output_length, hash_ids
- *   native    arrival_ns,prompt_tokens,output_tokens[,id]
+ *   native    arrival_ns,prompt_tokens,output_tokens[,id][,accept_q16][,phase_q16]; arrival_ps may
+ *             stand for arrival_ns
  *
  * CSV columns are found by header name, in any order; unknown columns are ignored. CRLF and a
  * missing last newline are fine. Errors carry file and line: a missing column, a ragged row, zero
@@ -26,6 +27,9 @@ enum trace_format { TRACE_AZURE, TRACE_VIDUR, TRACE_MOONCAKE, TRACE_NATIVE, TRAC
 struct trace_row {
   int64_t t_ns;            /* arrival since the first row, ns; 0 where the file has no times */
   uint32_t prompt, output; /* tokens, >= 1 unless zeros are allowed */
+  uint16_t ps;             /* of the arrival, beyond t_ns: 0 .. 999 */
+  int32_t accept_q16;      /* chance that a drafted token is accepted, 0 .. 65,536; -1: not said */
+  int32_t phase_q16;       /* fraction of a token at first join, 0 .. 65,535; -1: not said */
 };
 
 /* How strictly to read. Zero: everything is an error. */

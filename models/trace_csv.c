@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "models/trace_reader.h"
 
-enum role { TIME, PROMPT, OUTPUT, ID, ROLES };
+enum role { TIME, PROMPT, OUTPUT, ID, TIME_PS, ACCEPT, PHASE, ROLES };
 
 /* Column names by role; NULL: the format has none. */
 struct layout {
@@ -21,8 +21,9 @@ static const struct layout layouts[TRACE_FORMATS] = {
     [TRACE_AZURE] = {.name = {"TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL}},
     [TRACE_VIDUR] = {.name = {"arrived_at", "num_prefill_tokens", "num_decode_tokens", NULL},
                      .optional = {[TIME] = 1}},
-    [TRACE_NATIVE] = {.name = {"arrival_ns", "prompt_tokens", "output_tokens", "id"},
-                      .optional = {[ID] = 1}},
+    [TRACE_NATIVE] = {.name = {"arrival_ns", "prompt_tokens", "output_tokens", "id", "arrival_ps",
+                               "accept_q16", "phase_q16"},
+                      .optional = {[ID] = 1, [TIME_PS] = 1, [ACCEPT] = 1, [PHASE] = 1}},
 };
 
 struct csv {
@@ -112,9 +113,11 @@ static int read_header(const struct trace *t, char *line, struct header *h, stru
 static int missing_role(const struct header *h, int format)
 {
   const struct layout *l = &layouts[format];
-  for (int r = 0; r < ROLES; r++)
-    if (l->name[r] && !l->optional[r] && h->column[format][r] < 0)
+  for (int r = 0; r < ROLES; r++) {
+    int told = r == TIME && h->column[format][TIME_PS] >= 0;
+    if (l->name[r] && !l->optional[r] && !told && h->column[format][r] < 0)
       return r;
+  }
   return ROLES;
 }
 
@@ -139,10 +142,14 @@ static int check_header(const struct trace *t, const struct header *h, struct ba
 {
   const struct layout *l = &layouts[t->format];
   int missing = missing_role(h, t->format);
+  const int *column = h->column[t->format];
   if (missing != ROLES)
     return no_column(t, h, l->name[missing], e);
+  if (column[TIME] >= 0 && column[TIME_PS] >= 0)
+    return trace_fail(t, e, "the columns %s and %s both say when a row arrives; remove one",
+                      l->name[TIME], l->name[TIME_PS]);
   for (int r = 0; r < ROLES; r++)
-    if (h->misspelt[r][0] && h->column[t->format][r] < 0)
+    if (h->misspelt[r][0] && column[r] < 0)
       return trace_fail(t, e, "the column %s would be ignored; spell it '%s', or rename it",
                         h->misspelt[r], l->name[r]);
   return 0;
@@ -170,7 +177,7 @@ static int csv_start(struct trace *t, struct base_error *e)
   memcpy(c->column, h.column[t->format], sizeof c->column);
   c->columns = h.columns;
   t->state = c;
-  t->has_times = c->column[TIME] >= 0;
+  t->has_times = c->column[TIME] >= 0 || c->column[TIME_PS] >= 0;
   return 0;
 }
 
@@ -258,6 +265,36 @@ static int read_time(const struct trace *t, const char *name, const char *text, 
   return 0;
 }
 
+/* As read_time, where the column holds whole picoseconds. */
+static int read_time_ps(const struct trace *t, const char *name, const char *text,
+                        struct trace_raw *raw, struct base_error *e)
+{
+  char quoted[TRACE_QUOTE];
+  int64_t ps;
+  if (whole(text, &ps) || ps < 0)
+    return trace_fail(t, e,
+                      "%s is no time: %s; write whole picoseconds, at most 9223372036854775807",
+                      name, trace_quote(text, quoted));
+  raw->t_ns = ps / 1000;
+  raw->ps = (uint16_t)(ps % 1000);
+  return 0;
+}
+
+/* A number of 16 fraction bits, at most `most`; none of them if there is no such column. */
+static int read_q16(const struct trace *t, const char *name, const char *text, int32_t most,
+                    int32_t *q16, struct base_error *e)
+{
+  char quoted[TRACE_QUOTE];
+  int64_t value;
+  if (!text)
+    return 0;
+  if (whole(text, &value) || value < 0 || value > most)
+    return trace_fail(t, e, "%s is not within 0 to %d: %s; write 65536ths, 32768 for a half", name,
+                      (int)most, trace_quote(text, quoted));
+  *q16 = (int32_t)value;
+  return 0;
+}
+
 /* Refuses the second row of an id. */
 static int check_id(const struct trace *t, struct csv *c, const char *id, struct base_error *e)
 {
@@ -279,6 +316,11 @@ static int csv_row(struct trace *t, char *line, size_t length, struct trace_raw 
   if (take_cells(t, line, cell, e))
     return -1;
   if (cell[TIME] && read_time(t, c->name[TIME], cell[TIME], &raw->t_ns, e))
+    return -1;
+  if (cell[TIME_PS] && read_time_ps(t, c->name[TIME_PS], cell[TIME_PS], raw, e))
+    return -1;
+  if (read_q16(t, c->name[ACCEPT], cell[ACCEPT], 65536, &raw->accept_q16, e) ||
+      read_q16(t, c->name[PHASE], cell[PHASE], 65535, &raw->phase_q16, e))
     return -1;
   if (read_tokens(t, c->name[PROMPT], cell[PROMPT], &raw->prompt, e) ||
       read_tokens(t, c->name[OUTPUT], cell[OUTPUT], &raw->output, e))

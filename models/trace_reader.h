@@ -13,6 +13,8 @@
 struct trace_raw {
   __int128 t_ns;           /* on the file's own clock; 128 bits since years go to 9999 */
   uint32_t prompt, output; /* tokens, zeros not yet judged */
+  uint16_t ps;             /* of the time beyond t_ns, 0 .. 999 */
+  int32_t accept_q16, phase_q16; /* as in trace_row */
 };
 
 struct trace_family {
@@ -32,7 +34,7 @@ struct trace {
   int format, has_times;
   struct trace_rules rules;
   uint64_t rows;
-  __int128 first_ns, previous_ns; /* of the first and the last row */
+  __int128 first_ps, previous_ps; /* times of the first and the last row */
   struct base_error error;        /* the failure that ended the reading */
 };
 

@@ -87,6 +87,19 @@ static int run_world(struct bench *bench, const struct experiment_place *place,
   return sink ? sink->end(sink->ctx, out, e) : 0;
 }
 
+/* What the arm's background jobs did. */
+static int keep_jobs(struct experiment_run *run, const struct scenario_arm *arm,
+                     const struct world_result *r, struct base_error *e)
+{
+  if (!arm->njobs)
+    return 0;
+  run->job = malloc(arm->njobs * sizeof *run->job);
+  if (!run->job)
+    return base_fail_memory(e);
+  memcpy(run->job, r->job, arm->njobs * sizeof *run->job);
+  return 0;
+}
+
 /* Runs one candidate of one arm on the frozen plan of a seed, and summarises it. */
 static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32_t candidate,
                    uint32_t seed, struct base_error *e)
@@ -113,7 +126,7 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   const struct experiment_place place = {
       s, (int)arm, (int)candidate, w->x->seed[seed], plan_digest(plan), &bench.config};
   if (run_world(&bench, &place, o->sink, &collector, &result, e) ||
-      summary_of(&collector, &result, &run->sum, e))
+      summary_of(&collector, &result, &run->sum, e) || keep_jobs(run, &s->arm[arm], &result, e))
     goto done;
   snprintf(run->plan_digest, sizeof run->plan_digest, "%s", plan_digest(plan));
   bench_digest(&bench, run->log_digest);
@@ -297,8 +310,10 @@ void experiment_free(struct experiment *x)
   for (uint32_t a = 0; x->arm && a < x->scenario->narms; a++) {
     struct experiment_arm *arm = &x->arm[a];
 
-    for (size_t i = 0; arm->run && i < (size_t)arm->ncandidates * x->nseeds; i++)
+    for (size_t i = 0; arm->run && i < (size_t)arm->ncandidates * x->nseeds; i++) {
       summary_free(&arm->run[i].sum);
+      free(arm->run[i].job);
+    }
     summary_free(&arm->pooled);
     free(arm->run);
     free(arm->best);

@@ -46,7 +46,11 @@ struct experiment_options {
   void *log_ctx;
 };
 
-struct experiment_run { struct summary sum; char plan_digest[33], log_digest[33]; };
+struct experiment_run {
+  struct summary sum;
+  char plan_digest[33], log_digest[33];
+  struct world_job_result *job;      /* [njobs of the arm], owned; NULL: none, or not run */
+};
 struct experiment_arm {
   int skipped;                       /* not asked for */
   uint32_t ncandidates;

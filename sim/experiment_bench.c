@@ -145,6 +145,8 @@ static int fill_servers(struct bench *b, const struct scenario *s, const struct 
     b->server[v] = server_of(from);
     b->gpu[from->gpu] = gpu_of(s, from);
   }
+  for (uint32_t j = 0; j < arm->njobs; j++)
+    b->gpu[arm->job[j].gpu].contended_ps = arm->contended_ps[j];
   return 0;
 }
 
@@ -156,6 +158,8 @@ static void fill_config(struct bench *b, const struct scenario *s, const struct 
                                     .nservers = candidate->nservers,
                                     .nbacklogs = candidate->nbacklogs,
                                     .ngpus = arm->ngpus,
+                                    .njobs = arm->njobs,
+                                    .job = arm->job,
                                     .cls = b->cls,
                                     .server = b->server,
                                     .backlog = candidate->backlog,
@@ -163,6 +167,7 @@ static void fill_config(struct bench *b, const struct scenario *s, const struct 
                                     .params = arm->params,
                                     .window = s->window,
                                     .drain = s->drain,
+                                    .max_preempts = s->max_preempts,
                                     .log = on_log,
                                     .log_ctx = b->digest};
 }

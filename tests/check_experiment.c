@@ -195,6 +195,51 @@ static int stop_after_first(void *ctx, const struct world_result *r, struct base
   return 0;
 }
 
+/* A GPU that only trains beside one that serves: micro-steps are told, their time is training. */
+START_TEST(training)
+{
+  static const char *const text =
+      "<scenario xmlns='urn:lull:scenario:1' version='1' id='job'><title>Job</title>"
+      "<run window='1s' drain='0' seeds='1 2'/><machine><analytic base='3ms'/></machine>"
+      "<engine max-seqs='4' token-budget='64tok' block='16tok' kv-blocks='100'"
+      " host-link='20GB/s' max-context='100tok'/>"
+      "<class id='live' kind='live'><arrivals process='none'/><slo ttft='1s' tpot='1s'/></class>"
+      "<arm id='both' policy='fcfs'><server id='a' gpu='0' classes='live'/>"
+      "<server id='b' gpu='1' classes=''/><job id='tuning' gpu='1' micro-step='64ms'"
+      " contention='2'/></arm></scenario>";
+  struct base_errors errors = {0};
+  struct base_error e = {0};
+  char *printed = NULL;
+  size_t size = 0;
+  FILE *out = fopen(file, "w");
+  ck_assert_ptr_nonnull(out);
+  fputs(text, out);
+  ck_assert_int_eq(fclose(out), 0);
+  scenario = scenario_open(file, NULL, &errors);
+  ck_assert_msg(scenario != NULL, "%s", errors.n ? errors.item[0].text : "no error");
+  struct experiment *x = run(NULL);
+  for (int k = 0; k < 2; k++) {
+    const struct experiment_run *r = &x->arm[0].run[k];
+    ck_assert_uint_eq(r->job[0].micro_steps, 15);
+    ck_assert_int_eq(r->job[0].busy, 1000000000000);
+    ck_assert_double_eq_tol(r->sum.account[WORLD_TRAINING], 1, 1e-12);
+  }
+  ck_assert_int_eq(report_json(x, NULL, 0, NULL, "check_experiment_0.json", &e), 0);
+  char *json = base_read_file("check_experiment_0.json", 1 << 24, NULL, &e);
+  ck_assert_ptr_nonnull(strstr(json, "\"micro_steps\": 15"));
+  free(json);
+  unlink("check_experiment_0.json");
+  out = open_memstream(&printed, &size);
+  ck_assert_int_eq(report_table(x, out, &e), 0);
+  ck_assert_int_eq(fclose(out), 0);
+  ck_assert_ptr_nonnull(strstr(printed, "\ntuning            both                 1              30"
+                                        "          2.00\n"));
+  free(printed);
+  experiment_free(x);
+  close_all();
+}
+END_TEST
+
 START_TEST(stopped)
 {
   int runs = 0;
@@ -349,6 +394,7 @@ int main(void)
   tcase_add_test(t, same_bytes);
   tcase_add_test(t, one_arm);
   tcase_add_test(t, nothing_arrives);
+  tcase_add_test(t, training);
   tcase_add_test(t, stopped);
   tcase_add_test(t, records_refused);
   tcase_add_test(t, sink_told);

@@ -245,6 +245,45 @@ START_TEST(trace_replay)
 }
 END_TEST
 
+/* A trace that starts a second later, and a backlog whose 50 lengths come from a file, again from
+ * its start at its end; the plan's digest knows them. */
+START_TEST(files_of_lengths)
+{
+  struct scenario *s = open_file("tests/data/scenarios/good-jobs.xml");
+  struct plan *p = freeze(s, 1);
+  struct plan_cursor cursor;
+  struct world_source from;
+  struct world_arrival a;
+  ck_assert_uint_eq(plan_rows(p), 50);
+  ck_assert_int_eq(plan_open(p, 7, &cursor, &from, NULL), 0);
+  for (int i = 0; i < 120; i++) {
+    ck_assert_int_eq(from.refill(from.ctx, 1, (uint64_t)i, &a, NULL), 1);
+    ck_assert_uint_eq(a.prompt, 10 + i % 50);
+    ck_assert_uint_eq(a.output, 5 + i % 50 % 3);
+    ck_assert_uint_eq(a.cls, 1);
+  }
+  ck_assert_int_eq(from.refill(from.ctx, 0, 3, &a, NULL), 1);
+  ck_assert_uint_eq(a.prompt, 20);
+  ck_assert_int_eq(from.next(from.ctx, &a, NULL), 1);
+  ck_assert_int_eq(a.time, 1000000000000);
+  ck_assert_int_eq(from.next(from.ctx, &a, NULL), 1);
+  ck_assert_int_eq(a.time, 1000000000000 + 1000001 * 500);
+  plan_close(&cursor);
+  struct scenario_override change[] = {{"s:class[@id='batch']/s:items/@href", "parts/few.csv"}};
+  struct scenario_options o = {.override = change, .noverrides = 1};
+  struct base_errors errors = {0};
+  struct scenario *t = scenario_open(source("tests/data/scenarios/good-jobs.xml"), &o, &errors);
+  print_errors(&errors);
+  ck_assert_ptr_nonnull(t);
+  struct plan *q = freeze(t, 1);
+  ck_assert_str_ne(plan_digest(p), plan_digest(q));
+  plan_free(q);
+  scenario_close(t);
+  plan_free(p);
+  scenario_close(s);
+}
+END_TEST
+
 /* The first arrival lies beyond the window: an empty plan is a plan. */
 START_TEST(empty_plan)
 {
@@ -292,6 +331,7 @@ static Suite *suite(void)
       {"common random numbers", common_random_numbers},
       {"refills", refills},
       {"trace replay", trace_replay},
+      {"files of lengths", files_of_lengths},
       {"empty plan", empty_plan},
       {"public trace", public_trace},
   };

@@ -203,6 +203,44 @@ START_TEST(campaign_values)
 }
 END_TEST
 
+/* What an arm says beside its servers, and what servers say of their own. */
+START_TEST(jobs_and_backlogs)
+{
+  struct scenario *s = open_good(source("tests/data/scenarios/good-jobs.xml"), NULL);
+  const struct scenario_arm *a = &s->arm[0];
+  const struct scenario_candidate *c = a->candidate, *implied = s->arm[1].candidate;
+  const struct scenario_engine *one = &c->server[0].engine, *two = &c->server[1].engine;
+  struct cost_shape chunk = {.chunk_tokens = 1, .chunks = 1, .chunk_work = 1000000};
+  struct cost_step step;
+  ck_assert_uint_eq(a->njobs, 2);
+  ck_assert_str_eq(a->job[0].name, "tuning");
+  ck_assert_int_eq(a->job[0].gpu, 2);
+  ck_assert_int_eq(a->job[0].micro_ticks, 10000000000 / LULL_TICK_PS);
+  ck_assert_uint_eq(a->job[0].micro_steps, 0);
+  ck_assert_int_eq(a->job[0].paused, 0);
+  ck_assert_uint_eq(a->job[1].micro_steps, 100);
+  ck_assert_int_eq(a->job[1].paused, 1);
+  ck_assert_int_eq(a->contended_ps[0], 96);
+  ck_assert_int_eq(a->contended_ps[1], 128);
+  ck_assert_uint_eq(c->nbacklogs, 2);
+  ck_assert(c->backlog[0].cls == 1 && c->backlog[0].server == 1 && c->backlog[0].below == 7);
+  ck_assert(c->backlog[1].cls == 0 && c->backlog[1].server == 0 && c->backlog[1].below == 2);
+  ck_assert_uint_eq(implied->nbacklogs, 1);
+  ck_assert(implied->backlog[0].cls == 1 && implied->backlog[0].below == 4);
+  ck_assert_uint_eq(c->server[2].class_mask, 0);
+  ck_assert_uint_eq(one->block_tokens, 16);
+  ck_assert_uint_eq(two->block_tokens, 32);
+  ck_assert_int_eq(one->host_link_bytes_per_s, 1000000000);
+  ck_assert_int_eq(two->host_link_bytes_per_s, 2000000000);
+  ck_assert_uint_eq(one->layers, 1);
+  ck_assert_uint_eq(two->layers, 4);
+  cost_eval(two->model, &chunk, &step);
+  ck_assert_int_eq(step.ticks, (2000000000 + INT64_C(300) * 1000000) / LULL_TICK_PS);
+  ck_assert_uint_eq(s->max_preempts, 100000);
+  scenario_close(s);
+}
+END_TEST
+
 /* kv_blocks of memory-fraction = (fraction * memory - weights - reserve) / block bytes. */
 START_TEST(pool_from_memory)
 {
@@ -391,6 +429,7 @@ static Suite *suite(void)
       {"good files", good_files},
       {"shipped files", shipped_files},
       {"campaign values", campaign_values},
+      {"jobs and backlogs", jobs_and_backlogs},
       {"pool from memory", pool_from_memory},
       {"overrides", overrides},
       {"names of scenarios", names_of_scenarios},

@@ -76,6 +76,7 @@ static const struct good {
     {"mooncake.jsonl", TRACE_MOONCAKE, 1, 3, "0,6758,500;0,7322,490;3001000000,1,1;"},
     {"native-bom.csv", TRACE_NATIVE, 1, 5, "0,10,20;0,11,21;1000000000,12,22;61000000001,13,23;"},
     {"native-one.csv", TRACE_NATIVE, 1, 2, "0,7,9;"},
+    {"native-ps.csv", TRACE_NATIVE, 1, 4, "0,7,9;0,8,10;1,9,11;"},
     {"native-members.csv.gz", TRACE_NATIVE, 1, 4, "0,1,2;17,3,4;20,5,6;"},
 };
 
@@ -91,6 +92,32 @@ START_TEST(good_file)
   ck_assert_str_eq(rows, g->rows);
   ck_assert_uint_eq(trace_line(t), g->lines);
   ck_assert_int_eq(e.code, BASE_OK);
+  trace_close(t);
+}
+END_TEST
+
+/* Beside what read_rows shows of a row: picoseconds, acceptance and phase. */
+START_TEST(row_extras)
+{
+  static const struct trace_row wanted[] = {{.prompt = 7, .output = 9, .accept_q16 = 65536},
+                                            {.prompt = 8, .output = 10, .ps = 999, .phase_q16 = 1},
+                                            {.t_ns = 1, .prompt = 9, .output = 11, .ps = 64}};
+  struct base_error e = {0};
+  struct trace_row row;
+  struct trace *t = trace_open(data_path("native-ps.csv"), TRACE_NATIVE, NULL, &e);
+  ck_assert_msg(t != NULL, "%s", e.text);
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    ck_assert_int_eq(trace_next(t, &row, &e), 1);
+    ck_assert_int_eq(row.t_ns, wanted[i].t_ns);
+    ck_assert_uint_eq(row.ps, wanted[i].ps);
+    ck_assert_int_eq(row.accept_q16, wanted[i].accept_q16);
+    ck_assert_int_eq(row.phase_q16, wanted[i].phase_q16);
+  }
+  trace_close(t);
+  t = trace_open(data_path("native-one.csv"), TRACE_NATIVE, NULL, &e);
+  ck_assert_int_eq(trace_next(t, &row, &e), 1);
+  ck_assert_int_eq(row.accept_q16, -1);
+  ck_assert_int_eq(row.phase_q16, -1);
   trace_close(t);
 }
 END_TEST
@@ -128,6 +155,11 @@ static const struct bad {
     {"bad-decreasing.csv", TRACE_NATIVE, 3, "before the one above", "sort the rows"},
     {"bad-negative-time.csv", TRACE_VIDUR, 2, "arrived_at is negative: '-0.5'", "from 0 on"},
     {"bad-native-time.csv", TRACE_NATIVE, 2, "arrival_ns is no time: '1.5'", "whole nanoseconds"},
+    {"bad-ps-time.csv", TRACE_NATIVE, 3, "arrival_ps is no time: '-1'", "whole picoseconds"},
+    {"bad-two-times.csv", TRACE_NATIVE, 1, "arrival_ns and arrival_ps", "remove one"},
+    {"bad-ps-decreasing.csv", TRACE_NATIVE, 3, "before the one above", "sort the rows"},
+    {"bad-accept.csv", TRACE_NATIVE, 2, "accept_q16 is not within 0 to 65536: '65537'", "65536ths"},
+    {"bad-phase.csv", TRACE_NATIVE, 2, "phase_q16 is not within 0 to 65535: '65536'", "65536ths"},
     {"bad-huge-time.csv", TRACE_NATIVE, 2, "9223372036854775808", "at most 9223372036854775807"},
     {"bad-vidur-time.csv", TRACE_VIDUR, 2, "arrived_at is no time: '1.5s'", "decimal number"},
     {"bad-day.csv", TRACE_AZURE, 3, "no time: '2023-02-29 00:00:00'", "YYYY-MM-DD HH:MM:SS"},
@@ -490,6 +522,7 @@ static Suite *trace_suite(void)
   tcase_set_timeout(files, 60);
   tcase_set_timeout(statistics, 60);
   tcase_add_loop_test(files, good_file, 0, sizeof goods / sizeof *goods);
+  tcase_add_test(files, row_extras);
   tcase_add_loop_test(files, bad_file, 0, sizeof bads / sizeof *bads);
   tcase_add_test(files, no_such_file);
   tcase_add_test(files, formats);

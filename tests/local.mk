@@ -18,6 +18,7 @@ suites = \
   %D%/check_scenario \
   %D%/check_trace \
   %D%/check_world \
+  %D%/check_world_files \
   %D%/check_world_jobs \
   %D%/check_world_property \
   %D%/check_world_queue
@@ -37,12 +38,36 @@ libtesting_a_SOURCES = \
   %D%/naive_world.h \
   %D%/nasty_policy.c \
   %D%/nasty_policy.h \
+  %D%/outcome.c \
+  %D%/outcome.h \
   %D%/random_scenario.c \
   %D%/random_scenario.h \
-  %D%/random_scenario_print.c \
+  %D%/random_scenario_write.c \
   %D%/report_fixture.h \
   %D%/script_policy.c \
   %D%/script_policy.h
+
+# The policies of nasty_policy.c once more, each as a module that a scenario can name.
+nasty_modules = \
+  %D%/nasty-random.so \
+  %D%/nasty-greedy.so \
+  %D%/nasty-harvest.so \
+  %D%/nasty-swapper.so
+nasty_compile = $(AM_V_CC)$(MKDIR_P) %D% && $(CC) -I$(top_srcdir) -I$(top_srcdir)/include \
+  $(LULL_OPTIMIZE) $(LULL_CFLAGS) $(CFLAGS) $(LULL_LDFLAGS) -shared -fPIC -o $@ \
+  $(srcdir)/%D%/nasty_policy.c
+$(nasty_modules): %D%/nasty_policy.c %D%/nasty_policy.h include/lull/policy.h
+%D%/nasty-random.so:
+	$(nasty_compile) -Dnasty_random=lull_policy
+%D%/nasty-greedy.so:
+	$(nasty_compile) -Dnasty_greedy=lull_policy
+%D%/nasty-harvest.so:
+	$(nasty_compile) -Dnasty_harvest=lull_policy
+%D%/nasty-swapper.so:
+	$(nasty_compile) -Dnasty_swapper=lull_policy
+check_DATA += $(nasty_modules)
+EXTRA_%C%_check_world_files_DEPENDENCIES = $(nasty_modules)
+CLEANFILES += $(nasty_modules)
 
 LDADD = libtesting.a liblull.a $(CHECK_LIBS) $(library_libs)
 AM_CPPFLAGS += $(CHECK_CFLAGS)
@@ -55,6 +80,7 @@ scripts = \
   %D%/commandline.sh \
   %D%/mutations.sh \
   %D%/readme.sh \
+  %D%/reproduce.sh \
   %D%/samebytes.sh
 
 if HAVE_CHECK
@@ -141,7 +167,7 @@ EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants
 
 CLEANFILES += $(EXTRA_PROGRAMS)
 clean-local:
-	rm -rf $(fuzz_targets:%=%D%/fuzz/new_%)
+	rm -rf $(fuzz_targets:%=%D%/fuzz/new_%) failing-*
 
 # Once more with the sizes that take minutes.
 check-long:

@@ -10,6 +10,7 @@ set -u
 srcdir=${srcdir:-.}
 . "$srcdir/tests/tap.sh"
 
+: "${LULL:?must name the program}"
 : "${MUTANT_COMPILE:?must compile C files for this build}"
 : "${MUTANT_LIBS:?must name what the property test is linked with}"
 quick='f2-submit-early f3-boundary-at-now f6-shares-a-submit f11-growth-at-the-border
@@ -27,8 +28,14 @@ build() {
 
 # run_seeds N: 0 they pass, 124 or more not within the time, else one does not
 run_seeds() {
-  CK_FORK=no LULL_PROPERTY_N=$1 LULL_PROPERTY_STOP=1 \
+  rm -rf "$scratch"/failing-*
+  CK_FORK=no LULL_PROPERTY_N=$1 LULL_PROPERTY_STOP=1 LULL_PROPERTY_FOLDER=$scratch \
     timeout -k 1 "$seconds" "$scratch/mutant" >"$scratch/out" 2>&1
+}
+
+# written: the scenario of the seed that failed is there, and is one
+written() {
+  "$LULL" check "$scratch"/failing-*/scenario.xml >"$scratch/checked" 2>&1
 }
 
 try() { # NAME
@@ -49,6 +56,8 @@ try() { # NAME
       fail "$name: not noticed in $seeds seeds" "$scratch/out"
     elif [ $code -eq 124 ] || [ $code -eq 137 ]; then
       fail "$name: neither noticed nor over in $seconds s" "$scratch/out"
+    elif grep -q '^seed ' "$scratch/out" && ! written; then
+      fail "$name: noticed, but the seed's scenario was not written" "$scratch/checked"
     else
       pass "$name"
       sed -n '/^seed /{s/^/# /p;q;}' "$scratch/out"

@@ -98,8 +98,8 @@ static int draw_cost(struct random_scenario *s, struct dice *d, uint32_t gpu, ui
     a.per_row = (lull_ticks)unit * between(d, 0, 40);
   if (one_in(d, 2))
     a.per_ctx = (lull_ticks)unit * between(d, 1, 4);
-  if (one_in(d, 3))
-    a.per_pair_q16 = (lull_ticks)unit * between(d, 1, 3) * (one_in(d, 2) ? 65536 : 21845);
+  if (one_in(d, 3)) /* whole ps: a tick, or 21 of its 64 */
+    a.per_pair_q16 = (lull_ticks)unit * between(d, 1, 3) * (one_in(d, 2) ? 65536 : 21504);
   if (one_in(d, 20))
     a = (struct cost_analytic){.base = one_in(d, 2) ? 1 : between(d, 2, HASTY_TICKS)};
   s->hasty |= a.base <= HASTY_TICKS;
@@ -159,29 +159,35 @@ static const struct calibration *fp8(struct base_error *e)
 {
   static struct calibration *c;
   if (!c)
-    c = calibration_open("h200-sxm-qwen3-8b-fp8", e);
+    c = calibration_open(RANDOM_CALIBRATION, e);
   return c;
 }
 
-static int calibrate_server(struct random_scenario *s, struct dice *d, struct world_server *v,
-                            struct base_error *e)
+/* A KV block has the model's size then; the host link is so fast that copies last as drawn. */
+static void fit_copies(struct random_scenario *s, struct world_server *v,
+                       const struct calibration *c)
 {
-  struct cost_settings *set = &s->settings[v->gpu];
-  *set = (struct cost_settings){
-      .max_rows = v->max_seqs,
-      .max_tokens = v->token_budget + v->max_seqs * v->row_tokens,
-      .host_step = one_in(d, 3) ? 0 : 1000000 * (lull_time)between(d, 1, 3000),
-      .elementwise_kernels = between(d, 0, 5),
-      .elementwise_launch = 2500000,
-      .elementwise_bytes_per_s = 3500000000000};
+  int64_t bytes = c->kv_bytes_per_token * v->block_tokens;
+  struct simdev_gpu *g = &s->gpu[v->gpu];
+  g->copy_bytes_per_s = (int64_t)((base_int128)g->copy_bytes_per_s * bytes / v->block_bytes /
+                                  s->tempo);
+  v->block_bytes = bytes;
+  v->layers = g->layers = c->layers;
+}
+
+static int calibrate_server(struct random_scenario *s, struct world_server *v, struct base_error *e)
+{
+  struct cost_settings set = s->settings;
+  set.max_rows = v->max_seqs;
+  set.max_tokens = v->token_budget + v->max_seqs * v->row_tokens;
   const struct calibration *c = fp8(e);
-  struct cost_model *m = c ? cost_from_calibration(c, set, e) : NULL;
+  struct cost_model *m = c ? cost_from_calibration(c, &set, e) : NULL;
   if (!m)
     return -1;
   cost_free(s->cost[v->gpu]);
   s->cost[v->gpu] = m;
   v->cost = s->gpu[v->gpu].cost = m;
-  s->gpu[v->gpu].copy_bytes_per_s /= s->tempo;
+  fit_copies(s, v, c);
   return 0;
 }
 
@@ -198,8 +204,13 @@ static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
   s->calibrated = 1;
   s->hasty = 0;
   s->tempo = CALIBRATED_TEMPO;
+  s->settings = (struct cost_settings){
+      .host_step = one_in(&d, 3) ? 0 : 1000000 * (lull_time)between(&d, 1, 3000),
+      .elementwise_kernels = between(&d, 0, 5),
+      .elementwise_launch = 2500000,
+      .elementwise_bytes_per_s = 3500000000000};
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
-    if (calibrate_server(s, &d, &s->server[i], e))
+    if (calibrate_server(s, &s->server[i], e))
       return -1;
   for (uint32_t c = 0; c < s->cfg.nclasses; c++) {
     s->cls[c].slo_ttft *= s->tempo;
@@ -208,11 +219,14 @@ static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
   return 0;
 }
 
+/* The order of a frozen plan; the phase stands for the row. */
 static int by_time(const void *a, const void *b)
 {
   const struct world_arrival *x = a, *y = b;
   if (x->time != y->time)
     return x->time < y->time ? -1 : 1;
+  if (x->cls != y->cls)
+    return x->cls < y->cls ? -1 : 1;
   return (x->phase_q16 > y->phase_q16) - (x->phase_q16 < y->phase_q16);
 }
 
@@ -236,6 +250,8 @@ static int draw_arrivals(struct random_scenario *s, struct dice *d, struct base_
       a->time = 0;
     else if (i && one_in(d, 4))
       a->time = s->arrival[i - 1].time;
+    if (a->time >= s->cfg.window) /* nothing arrives then */
+      a->time = s->cfg.window - 1;
   }
   qsort(s->arrival, s->narrivals, sizeof *s->arrival, by_time);
   return 0;
@@ -262,6 +278,7 @@ static void draw_backlogs(struct random_scenario *s, struct dice *d)
 /* Jobs in a third of the scenarios; most micro-steps end on the grid, as steps do. */
 static void draw_jobs(struct random_scenario *s, struct dice *d)
 {
+  static const char *const name[RANDOM_SERVERS] = {"tuning", "distilling", "ranking"};
   if (!one_in(d, 3))
     return;
   s->cfg.job = s->job;
@@ -273,18 +290,23 @@ static void draw_jobs(struct random_scenario *s, struct dice *d)
     if (one_in(d, 3))
       s->gpu[g].contended_ps = 2 * LULL_TICK_PS;
     uint32_t grid = between(d, 20, one_in(d, 2) ? 200 : 3000);
-    s->job[s->cfg.njobs++] = (struct world_job){.name = "tuning",
-                                                .gpu = (int)g,
-                                                .micro_steps = one_in(d, 2) ? 0 : between(d, 1, 20),
-                                                .micro_ticks = (lull_ticks)grid * GRID_TICKS +
-                                                               (one_in(d, 4) ? 3 : 0),
-                                                .paused = one_in(d, 4)};
+    s->job[s->cfg.njobs++] = (struct world_job){
+        .name = name[g],
+        .gpu = (int)g,
+        .micro_steps = one_in(d, 2) ? 0 : between(d, 1, 20),
+        .micro_ticks = (lull_ticks)grid * GRID_TICKS * s->tempo + (one_in(d, 4) ? 3 : 0),
+        .paused = one_in(d, 4)};
   }
 }
 
-/* What `dedicated` asks for. */
+/* What `dedicated` asks for; no class may be left without a server. */
 static void one_class_a_server(struct random_scenario *s)
 {
+  if (s->cfg.nclasses > s->cfg.nservers)
+    s->cfg.nclasses = s->cfg.nservers;
+  for (uint32_t i = 0; i < s->narrivals; i++)
+    s->arrival[i].cls = (uint8_t)(s->arrival[i].cls % s->cfg.nclasses);
+  qsort(s->arrival, s->narrivals, sizeof *s->arrival, by_time);
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     s->server[i].class_mask = 1u << i % s->cfg.nclasses;
   for (uint32_t i = 0; i < s->cfg.nbacklogs; i++)
@@ -329,6 +351,17 @@ static int draw_policy(struct random_scenario *s, struct dice *d, struct base_er
   return 0;
 }
 
+/* Every class has a server; a server may have none. */
+static void cover_classes(struct random_scenario *s)
+{
+  uint32_t all = (1u << s->cfg.nclasses) - 1, served = 0;
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    served |= s->server[i].class_mask &= all;
+  for (uint32_t c = 0; c < s->cfg.nclasses; c++)
+    if (!(served >> c & 1))
+      s->server[c % s->cfg.nservers].class_mask |= 1u << c;
+}
+
 static int draw_all(struct random_scenario *s, struct base_error *e)
 {
   struct dice d = {s->seed * 0x2545f4914f6cdd1du + 1};
@@ -337,6 +370,7 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     if (draw_server(s, &d, i, e))
       return -1;
+  cover_classes(s);
   if (maybe_calibrate(s, e))
     return -1;
   uint32_t longest = s->hasty ? 150 : 20000; /* of the order of 1000 steps */

@@ -4,17 +4,16 @@
  * whole blocks, pools are tiny, and most times lie on a grid of 640 ps, so that exact ties and
  * shortages are the rule. A quarter of those in which no server speculates takes its costs from the
  * embedded fp8 calibration: steps of milliseconds, with a law that changes at short contexts; all
- * other times are longer by the factor `tempo`.
+ * other times are longer by the factor `tempo`. All of it can be said in a scenario file.
  */
 #ifndef TESTS_RANDOM_SCENARIO_H
 #define TESTS_RANDOM_SCENARIO_H
-
-#include <stdio.h>
 
 #include "models/cost.h"
 #include "models/simdev.h"
 #include "sim/world/world.h"
 
+#define RANDOM_CALIBRATION "h200-sxm-qwen3-8b-fp8" /* embedded */
 enum { RANDOM_SERVERS = 3, RANDOM_CLASSES = 3, RANDOM_BACKLOGS = 3, RANDOM_PARAMS = 32 };
 
 struct random_scenario {
@@ -27,7 +26,7 @@ struct random_scenario {
   struct world_job job[RANDOM_SERVERS];
   struct cost_model *cost[RANDOM_SERVERS];       /* owned, by GPU */
   struct cost_analytic analytic[RANDOM_SERVERS]; /* what it was made from, by GPU */
-  struct cost_settings settings[RANDOM_SERVERS]; /* likewise if calibrated */
+  struct cost_settings settings; /* likewise if calibrated, but for what each server bounds */
   int calibrated;                                /* all servers are */
   lull_time tempo;                               /* 1 where they are not */
   struct world_arrival *arrival;                 /* owned, in time order */
@@ -42,8 +41,14 @@ struct random_scenario *random_scenario_create(uint64_t seed, struct base_error 
 /* Makes it ready for another run. */
 void random_scenario_rewind(struct random_scenario *s);
 void random_scenario_destroy(struct random_scenario *s);
-/* All that was drawn, in the form of a scenario file. A refilled item follows from its number. */
-void random_scenario_print(const struct random_scenario *s, FILE *to);
+/*
+ * Writes what was drawn as a scenario that `lull run` takes, into a folder that is made if it is not
+ * there: scenario.xml, CLASS.csv (arrivals) and CLASS-items.csv (the first `items` items of its
+ * backlogs; any later one would be another, so there must be enough). The policies of
+ * nasty_policy.h are named as shared objects of the folder `modules`, an absolute path.
+ */
+int random_scenario_write(const struct random_scenario *s, const char *folder, const char *modules,
+                          uint64_t items, struct base_error *e);
 /* Item `index` of backlog class cls. */
 void random_scenario_item(const struct random_scenario *s, int cls, uint64_t index,
                           struct world_arrival *out);

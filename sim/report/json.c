@@ -79,6 +79,25 @@ static json_t *figures(struct json_doc *d, const struct summary *s, double ratio
   return o;
 }
 
+/* Training beside the servers: useful work is whole micro-steps; its time is in the ledger's
+ * account of training, halved where a server computed too. */
+static json_t *jobs(struct json_doc *d, const struct scenario_arm *arm,
+                    const struct experiment_run *r)
+{
+  json_t *list = json_doc_array(d);
+
+  for (uint32_t i = 0; r->job && i < arm->njobs; i++) {
+    json_t *o = json_doc_object(d);
+
+    json_doc_text(d, o, "id", arm->job[i].name);
+    json_doc_count(d, o, "gpu", (uint64_t)arm->job[i].gpu);
+    json_doc_count(d, o, "micro_steps", r->job[i].micro_steps);
+    json_doc_count(d, o, "busy_ps", (uint64_t)r->job[i].busy);
+    json_doc_put(d, list, NULL, o);
+  }
+  return list;
+}
+
 /* Every run of an arm, by candidate and seed; what did not run is left out. */
 static json_t *runs(struct json_doc *d, const struct experiment *x, uint32_t arm)
 {
@@ -96,6 +115,8 @@ static json_t *runs(struct json_doc *d, const struct experiment *x, uint32_t arm
       json_doc_text(d, o, "candidate", x->scenario->arm[arm].candidate[c].id);
       json_doc_count(d, o, "seed", x->seed[k]);
       json_doc_flag(d, o, "chosen", a->best[k] == (int)c);
+      if (x->scenario->arm[arm].njobs)
+        json_doc_put(d, o, "jobs", jobs(d, &x->scenario->arm[arm], r));
       json_doc_text(d, o, "plan_digest", r->plan_digest);
       json_doc_text(d, o, "log_digest", r->log_digest);
       json_doc_put(d, list, NULL, o);

@@ -281,6 +281,40 @@ void parts_seeds(const struct experiment *x, FILE *out)
   }
 }
 
+/* One job of an arm over all seeds, in the candidates that stand for the arm. */
+static void job_row(const struct experiment *x, uint32_t arm, uint32_t job, FILE *out)
+{
+  const struct experiment_arm *a = &x->arm[arm];
+  const struct world_job *j = &x->scenario->arm[arm].job[job];
+  uint64_t micro_steps = 0;
+  double busy = 0;
+
+  for (uint32_t k = 0; k < x->nseeds; k++) {
+    int shown = verdict_shown(x, arm, k);
+    const struct experiment_run *r = shown < 0 ? NULL : &a->run[(size_t)shown * x->nseeds + k];
+
+    if (!r || !r->job)
+      continue;
+    micro_steps += r->job[job].micro_steps;
+    busy += (double)r->job[job].busy / 1e12;
+  }
+  fprintf(out, "%-18.18s%-18.18s%4d%16llu%14s\n", j->name, x->scenario->arm[arm].id, j->gpu,
+          (unsigned long long)micro_steps, text_number(busy, 2).s);
+}
+
+void parts_jobs(const struct experiment *x, FILE *out)
+{
+  const struct scenario *s = x->scenario;
+  int any = 0;
+
+  for (uint32_t a = 0; a < s->narms; a++)
+    for (uint32_t j = 0; !x->arm[a].skipped && j < s->arm[a].njobs; j++) {
+      if (!any++)
+        fprintf(out, "\n%-18s%-18s%4s%16s%14s\n", "Job", "arm", "GPU", "micro-steps", "seconds");
+      job_row(x, a, j, out);
+    }
+}
+
 /* Accounts of the arms [from, to). */
 static void account_block(const struct experiment *x, uint32_t from, uint32_t to, FILE *out)
 {

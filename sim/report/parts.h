@@ -22,6 +22,8 @@ void parts_headline(const struct experiment *x, FILE *out);
 void parts_gates(const struct experiment *x, FILE *out);
 /* Seeds one by one, and the interval of the ratio over them. */
 void parts_seeds(const struct experiment *x, FILE *out);
+/* What background jobs did, where there are any. */
+void parts_jobs(const struct experiment *x, FILE *out);
 /* The ledger's accounts. */
 void parts_accounts(const struct experiment *x, FILE *out);
 

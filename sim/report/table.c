@@ -237,6 +237,7 @@ int report_table(const struct experiment *x, FILE *out, struct base_error *e)
   parts_headline(x, out);
   parts_gates(x, out);
   parts_seeds(x, out);
+  parts_jobs(x, out);
   parts_accounts(x, out);
   if (x->partial)
     fputs("\nPARTIAL: the run was stopped; figures cover what was done until then.\n", out);

@@ -100,17 +100,43 @@ static uint32_t draw_tokens(const struct scenario_dist *d, gsl_rng *r)
   return (uint32_t)(x < least ? least : x > most ? most : x);
 }
 
-void draw_request(struct draw *d, int cls, uint64_t row, struct world_arrival *out)
+static void draw_chances(struct draw *d, int cls, uint64_t row, struct world_arrival *out)
 {
-  const struct scenario_class *c = &d->s->cls[cls];
   out->cls = (uint8_t)cls;
-  if (c->arrivals != ARRIVALS_TRACE) {
-    out->prompt = draw_tokens(&c->prompt, stream(d, cls, DRAW_PROMPT, row));
-    out->output = draw_tokens(&c->output, stream(d, cls, DRAW_OUTPUT, row));
-  }
   out->accept_q16 = d->accept_q16;
   if (d->accept_a > 0)
     out->accept_q16 = (uint32_t)rint(
         LULL_Q16_ONE * gsl_ran_beta(stream(d, cls, DRAW_ACCEPT, row), d->accept_a, d->accept_b));
   out->phase_q16 = (uint32_t)(LULL_Q16_ONE * gsl_rng_uniform(stream(d, cls, DRAW_PHASE, row)));
+}
+
+void draw_request(struct draw *d, int cls, uint64_t row, struct world_arrival *out)
+{
+  const struct scenario_class *c = &d->s->cls[cls];
+  out->prompt = draw_tokens(&c->prompt, stream(d, cls, DRAW_PROMPT, row));
+  out->output = draw_tokens(&c->output, stream(d, cls, DRAW_OUTPUT, row));
+  draw_chances(d, cls, row, out);
+}
+
+void draw_for_row(struct draw *d, int cls, uint64_t row, const struct trace_row *said,
+                  struct world_arrival *out)
+{
+  out->prompt = said->prompt;
+  out->output = said->output;
+  draw_chances(d, cls, row, out);
+  if (said->accept_q16 >= 0)
+    out->accept_q16 = (uint32_t)said->accept_q16;
+  if (said->phase_q16 >= 0)
+    out->phase_q16 = (uint32_t)said->phase_q16;
+}
+
+/* Items beside arrivals of their class have the upper half of its entities. */
+void draw_item(struct draw *d, int cls, uint64_t index, struct world_arrival *out)
+{
+  const struct scenario_class *c = &d->s->cls[cls];
+  uint64_t row = c->arrivals == ARRIVALS_BACKLOG ? index : index | UINT64_C(1) << 63;
+  if (c->items.n)
+    draw_for_row(d, cls, row, &c->items.row[index % c->items.n], out);
+  else
+    draw_request(d, cls, row, out);
 }

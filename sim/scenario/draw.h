@@ -27,7 +27,12 @@ void draw_close(struct draw *d);
 /* Time between arrivals row - 1 and row of a class with a process; ps, LULL_NEVER when beyond any
  * window. */
 lull_time draw_gap(struct draw *d, int cls, uint64_t row);
-/* Lengths, acceptance and phase of a row; its time is not touched. Trace classes keep lengths. */
+/* Lengths, acceptance and phase of a row; its time is not touched. */
 void draw_request(struct draw *d, int cls, uint64_t row, struct world_arrival *out);
+/* The same for a row of a file: only what the file does not say is drawn. */
+void draw_for_row(struct draw *d, int cls, uint64_t row, const struct trace_row *said,
+                  struct world_arrival *out);
+/* The same for item `index` of the class's backlogs. */
+void draw_item(struct draw *d, int cls, uint64_t index, struct world_arrival *out);
 
 #endif

@@ -60,14 +60,14 @@ struct raw_scenario {
   const char *version, *id, *campaign;
 };
 struct raw_run {
-  int64_t window, drain;
+  int64_t window, drain, preempt_limit;
   const char *seeds;
 };
 struct raw_machine {
   const char *gpu, *model, *calibration;
 };
 struct raw_analytic {
-  int64_t base, per_token, per_row, per_context, kv_per_token, layers;
+  int64_t base, per_token, per_row, per_context, per_pair, kv_per_token, layers;
 };
 struct raw_engine {
   int64_t max_seqs, token_budget, block, kv_blocks, memory_fraction, reserve, watermark, host_link,
@@ -87,7 +87,11 @@ struct raw_dist {
 struct raw_trace {
   int64_t format;
   const char *href, *sha256;
-  int64_t speed, limit;
+  int64_t speed, limit, start;
+};
+struct raw_items {
+  int64_t format;
+  const char *href, *sha256;
 };
 struct raw_slo {
   int64_t ttft, tpot;
@@ -104,6 +108,14 @@ struct raw_server {
   int64_t gpu;
   const char *classes;
   struct raw_engine engine;
+};
+struct raw_job {
+  const char *id;
+  int64_t gpu, micro_step, micro_steps, contention, paused;
+};
+struct raw_backlog {
+  const char *server, *cls;
+  int64_t below;
 };
 struct raw_candidate {
   const char *id;

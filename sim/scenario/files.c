@@ -81,57 +81,98 @@ static int check_digest_text(const char *sha, struct base_error *e)
   return base_fail(e, BASE_INPUT, "sha256 is not 64 lower-case hex digits");
 }
 
-static int check_digest(const struct scenario_class *c, struct base_error *e)
+static int check_digest(const struct scenario_file *f, struct base_error *e)
 {
   char hex[65];
-  if (base_sha256_file(c->trace.path, hex, e))
+  if (base_sha256_file(f->path, hex, e))
     return -1;
-  if (!strcmp(hex, c->trace.sha256))
+  if (!strcmp(hex, f->sha256))
     return 0;
   return base_fail(e, BASE_INPUT,
                    "'%.200s' has the SHA-256 %s, not the one stated here: it is another file or "
                    "was changed",
-                   c->trace.path, hex);
+                   f->path, hex);
 }
 
-int files_find_trace(struct reader *r, const xmlNode *node, struct scenario_class *c)
+int files_find(struct reader *r, const xmlNode *node, struct scenario_file *f)
 {
   struct base_error e = {0};
-  if (c->trace.sha256 && check_digest_text(c->trace.sha256, &e))
+  if (f->sha256 && check_digest_text(f->sha256, &e))
     return node_fail_with(r, node, "", &e);
-  if (!c->trace.sha256 && !strncmp(c->trace.name, "data:", 5))
+  if (!f->sha256 && !strncmp(f->name, "data:", 5))
     return node_fail(r, node,
-                     "<trace> needs a sha256 with a data: file, so that results say which "
-                     "file they are of");
-  c->trace.path = locate(r, c->trace.name, &e);
-  if (!c->trace.path)
+                     "<%s> needs a sha256 with a data: file, so that results say which "
+                     "file they are of",
+                     (const char *)node->name);
+  f->path = locate(r, f->name, &e);
+  if (!f->path)
     return node_fail_with(r, node, "href", &e);
-  if (!r->options->skip_files && c->trace.sha256 && check_digest(c, &e))
+  if (!r->options->skip_files && f->sha256 && check_digest(f, &e))
     return node_fail_with(r, node, "href", &e);
   return 0;
 }
 
 /* Floored; exact for any speed. */
-lull_time trace_time(int64_t t_ns, int64_t speed_ppm)
+lull_time trace_time(const struct scenario_class *c, const struct trace_row *row)
 {
-  __int128 t = (__int128)t_ns * 1000 * 1000000 / speed_ppm;
+  __int128 ps = (__int128)row->t_ns * 1000 + row->ps;
+  __int128 t = c->trace.start + ps * 1000000 / c->trace.speed_ppm;
   return t < LULL_NEVER ? (lull_time)t : LULL_NEVER;
 }
 
 int files_trace_end(const struct scenario_class *c, lull_time *end, struct base_error *e)
 {
-  struct trace *t = trace_open(c->trace.path, c->trace.format, NULL, e);
+  struct trace *t = trace_open(c->trace.file.path, c->trace.file.format, NULL, e);
   struct trace_row row;
   uint64_t n = 0;
   int got = t ? 0 : -1;
   *end = 0;
   while (t && (!c->trace.limit || n < c->trace.limit) && (got = trace_next(t, &row, e)) == 1) {
-    *end = trace_time(row.t_ns, c->trace.speed_ppm);
+    *end = trace_time(c, &row);
     n++;
   }
   if (t && got >= 0 && !trace_has_times(t))
     got = base_fail(e, BASE_INPUT, "'%.200s' has no arrival times; it cannot be replayed",
-                    c->trace.path);
+                    c->trace.file.path);
   trace_close(t);
   return got < 0 ? -1 : 0;
+}
+
+/* Adds a row to a list that doubles its room. */
+static int add_item(struct trace_row **list, uint32_t n, const struct trace_row *row,
+                    struct base_error *e)
+{
+  if (!(n & (n - 1))) {
+    struct trace_row *more = realloc(*list, (n ? 2 * (size_t)n : 1) * sizeof *more);
+    if (!more)
+      return base_fail_memory(e);
+    *list = more;
+  }
+  (*list)[n] = *row;
+  return 0;
+}
+
+int files_read_items(struct reader *r, struct scenario_class *c, struct base_error *e)
+{
+  struct trace *t = trace_open(c->items.file.path, c->items.file.format, NULL, e);
+  struct trace_row row, *list = NULL;
+  uint32_t n = 0;
+  int got = t ? 0 : -1;
+  while (t && (got = trace_next(t, &row, e)) == 1) {
+    got = n < LIMIT_ITEMS ? add_item(&list, n, &row, e)
+                          : base_fail(e, BASE_INPUT, "'%.200s' has more than %d rows; shorten it",
+                                      c->items.file.path, LIMIT_ITEMS);
+    if (got)
+      break;
+    n++;
+  }
+  trace_close(t);
+  struct trace_row *kept = got ? NULL : arena_alloc(r->arena, n, sizeof *kept);
+  if (kept) {
+    memcpy(kept, list, n * sizeof *kept);
+    c->items.row = kept;
+    c->items.n = n;
+  }
+  free(list);
+  return got ? -1 : 0;
 }

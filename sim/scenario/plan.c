@@ -54,11 +54,10 @@ static int next_replayed(struct draw *d, int cls, struct lane *l, struct base_er
   int got = c->trace.limit && l->rows >= c->trace.limit ? 0 : trace_next(l->trace, &row, e);
   if (got < 1)
     return got;
-  l->next = (struct world_arrival){
-      .time = trace_time(row.t_ns, c->trace.speed_ppm), .prompt = row.prompt, .output = row.output};
+  l->next.time = trace_time(c, &row);
   if (l->next.time >= d->s->window)
     return 0;
-  draw_request(d, cls, l->rows, &l->next);
+  draw_for_row(d, cls, l->rows, &row, &l->next);
   return 1;
 }
 
@@ -73,12 +72,12 @@ static int advance(struct arrivals *a, int cls, struct base_error *e)
 
 static int open_trace(struct lane *l, const struct scenario_class *c, struct base_error *e)
 {
-  l->trace = trace_open(c->trace.path, c->trace.format, NULL, e);
+  l->trace = trace_open(c->trace.file.path, c->trace.file.format, NULL, e);
   if (!l->trace)
     return -1;
   if (!trace_has_times(l->trace))
     return base_fail(e, BASE_INPUT, "'%.200s' has no arrival times; it cannot be replayed",
-                     c->trace.path);
+                     c->trace.file.path);
   return 0;
 }
 
@@ -149,8 +148,9 @@ static void digest_classes(XXH3_state_t *x, struct draw *d)
     const struct scenario_class *k = &d->s->cls[c];
     struct world_arrival a = {0};
     XXH3_128bits_update(x, k->id, strlen(k->id) + 1);
-    for (uint64_t i = 0; k->arrivals == ARRIVALS_BACKLOG && i < ITEMS; i++) {
-      draw_request(d, (int)c, i, &a);
+    int items = k->arrivals == ARRIVALS_BACKLOG || k->items.n;
+    for (uint64_t i = 0; items && i < ITEMS; i++) {
+      draw_item(d, (int)c, i, &a);
       digest_row(x, &a);
     }
   }
@@ -258,7 +258,7 @@ static int refill(void *ctx, int cls, uint64_t index, struct world_arrival *out,
   struct plan_cursor *c = ctx;
   struct arrivals *rows = c->rows;
   *out = (struct world_arrival){0};
-  draw_request(&rows->draw, cls, index, out);
+  draw_item(&rows->draw, cls, index, out);
   return 1;
 }
 

@@ -24,8 +24,10 @@ void engine_overlay(struct raw_engine *engine, const struct raw_engine *over)
 {
   set_if(&engine->max_seqs, over->max_seqs);
   set_if(&engine->token_budget, over->token_budget);
+  set_if(&engine->block, over->block);
   set_if(&engine->reserve, over->reserve);
   set_if(&engine->watermark, over->watermark);
+  set_if(&engine->host_link, over->host_link);
   set_if(&engine->max_context, over->max_context);
   set_if(&engine->depth, over->depth);
   if (over->kv_blocks != FIELD_UNSET || over->memory_fraction != FIELD_UNSET) {
@@ -37,8 +39,10 @@ void engine_overlay(struct raw_engine *engine, const struct raw_engine *over)
 /* One arm while it is read. */
 struct arm_reading {
   struct scenario_arm *arm;
-  uint32_t nservers;
+  uint32_t nservers, nbacklogs;
   struct raw_server server[LULL_SERVERS];
+  struct raw_analytic analytic[LULL_SERVERS]; /* costs by server, where the machine is analytic */
+  struct world_backlog *backlog;              /* [nbacklogs]: the elements, in the arena */
   uint32_t mask[LULL_SERVERS];
   const xmlNode *node[LULL_SERVERS];
 };
@@ -105,8 +109,8 @@ static uint32_t read_mask(struct reader *r, const xmlNode *node, const char *tex
   char word[LULL_CLASSES][WORD_SIZE], near[WORD_SIZE];
   int n = split_words(text, word, LULL_CLASSES);
   uint32_t mask = 0;
-  if (n <= 0)
-    node_fail(r, node, "<server> classes: name at least one class, at most %d", LULL_CLASSES);
+  if (n < 0)
+    node_fail(r, node, "<server> classes: name at most %d classes", LULL_CLASSES);
   for (int i = 0; i < n; i++) {
     int c = class_by_id(&r->whole->s, word[i]);
     if (c >= 0)
@@ -127,6 +131,17 @@ static int server_by_id(const struct arm_reading *a, const char *id)
   return -1;
 }
 
+/* A server's own costs, in full: nothing is taken from the machine's. */
+static void read_costs(struct reader *r, const xmlNode *server, struct raw_analytic *out)
+{
+  const xmlNode *node = child_first(server, "analytic");
+  *out = r->analytic;
+  if (node && r->whole->calib)
+    node_fail(r, node, "<analytic> has no meaning with a calibration; remove it");
+  else if (node)
+    attributes_read(r, node, out);
+}
+
 static void read_server(struct reader *r, const xmlNode *node, struct arm_reading *a)
 {
   struct raw_server *s = &a->server[a->nservers];
@@ -143,6 +158,7 @@ static void read_server(struct reader *r, const xmlNode *node, struct arm_readin
   if (s->engine.kv_blocks != FIELD_UNSET && s->engine.memory_fraction != FIELD_UNSET)
     node_fail(r, node, "<server> has both kv-blocks and memory-fraction; keep one");
   a->mask[a->nservers] = read_mask(r, node, s->classes);
+  read_costs(r, node, &a->analytic[a->nservers]);
   a->node[a->nservers++] = node;
 }
 
@@ -161,6 +177,81 @@ static void read_servers(struct reader *r, const xmlNode *node, struct arm_readi
               "holes",
               a->arm->id, n, (long long)most);
   a->arm->ngpus = (uint32_t)(most + 1);
+}
+
+/* Training in the background; the GPUs of the arm are known. */
+static void read_job(struct reader *r, const xmlNode *node, struct scenario_arm *arm)
+{
+  struct raw_job raw = {0};
+  if (attributes_read(r, node, &raw))
+    return;
+  for (uint32_t i = 0; i < arm->njobs; i++) {
+    if (!strcmp(arm->job[i].name, raw.id))
+      node_fail(r, node, "two jobs of this arm are named '%s'; rename one", raw.id);
+    if (arm->job[i].gpu == raw.gpu)
+      node_fail(r, node, "<job> '%s': GPU %d has a job already; give it a GPU of its own", raw.id,
+                (int)raw.gpu);
+  }
+  if (raw.gpu >= arm->ngpus)
+    node_fail(r, node, "<job> '%s': no server of this arm is on GPU %d; a job shares a server's",
+              raw.id, (int)raw.gpu);
+  arm->contended_ps[arm->njobs] = (raw.contention * LULL_TICK_PS + 500000) / 1000000;
+  arm->job[arm->njobs++] = (struct world_job){.name = raw.id,
+                                              .gpu = (int)raw.gpu,
+                                              .micro_steps = (uint64_t)raw.micro_steps,
+                                              .micro_ticks = (raw.micro_step + LULL_TICK_PS / 2) /
+                                                             LULL_TICK_PS,
+                                              .paused = raw.paused == 1};
+}
+
+static void read_jobs(struct reader *r, const xmlNode *node, struct scenario_arm *arm)
+{
+  size_t n = child_count(r, node, "job", LULL_SERVERS);
+  arm->job = arena_alloc(r->arena, n + 1, sizeof *arm->job);
+  arm->contended_ps = arena_alloc(r->arena, n + 1, sizeof *arm->contended_ps);
+  const xmlNode *c = arm->job && arm->contended_ps ? child_first(node, "job") : NULL;
+  for (size_t i = 0; c && i < n; i++, c = child_next(c))
+    read_job(r, c, arm);
+}
+
+/* Can items of the class be made? */
+static int has_items(const struct scenario_class *c)
+{
+  return c->items.file.name || c->prompt.max_tokens;
+}
+
+static void read_backlog(struct reader *r, const xmlNode *node, struct arm_reading *a)
+{
+  struct raw_backlog raw = {0};
+  const struct scenario *s = &r->whole->s;
+  if (attributes_read(r, node, &raw))
+    return;
+  int server = server_by_id(a, raw.server), c = class_by_id(s, raw.cls);
+  if (server < 0)
+    node_fail(r, node, "<backlog> this arm has no server '%.60s'", raw.server);
+  if (c < 0)
+    node_fail(r, node, "<backlog> unknown class '%.60s'; classes are: %s", raw.cls, class_names(r));
+  if (server < 0 || c < 0)
+    return;
+  if (!(a->mask[server] >> c & 1))
+    node_fail(r, node, "<backlog> server '%s' does not serve class '%s'; name it in its classes",
+              raw.server, raw.cls);
+  if (!has_items(&s->cls[c]))
+    node_fail(r, node,
+              "<backlog> class '%s' says nothing of the lengths of its items; give it an <items> "
+              "child",
+              raw.cls);
+  a->backlog[a->nbacklogs++] = (struct world_backlog){
+      .cls = (uint8_t)c, .server = server, .below = (uint32_t)raw.below};
+}
+
+static void read_backlogs(struct reader *r, const xmlNode *node, struct arm_reading *a)
+{
+  size_t n = child_count(r, node, "backlog", LIMIT_BACKLOGS);
+  a->backlog = arena_alloc(r->arena, n + 1, sizeof *a->backlog);
+  const xmlNode *c = a->backlog ? child_first(node, "backlog") : NULL;
+  for (size_t i = 0; c && i < n; i++, c = child_next(c))
+    read_backlog(r, c, a);
 }
 
 /* Changes one overridable setting of a candidate's copy of a server. */
@@ -201,8 +292,8 @@ static void read_set(struct reader *r, const xmlNode *node, const struct arm_rea
 /* Least blocks that any request of a class needs. */
 static int64_t least_blocks(const struct scenario_class *c, int64_t block)
 {
-  int trace = c->arrivals == ARRIVALS_TRACE;
-  int64_t tokens = trace ? 1 : c->prompt.min_tokens + c->output.min_tokens - 1;
+  int file = c->arrivals == ARRIVALS_TRACE || c->items.file.name;
+  int64_t tokens = file ? 1 : c->prompt.min_tokens + c->output.min_tokens - 1;
   return (tokens + block - 1) / block;
 }
 
@@ -214,8 +305,8 @@ static void check_fit(struct reader *r, const xmlNode *node, const struct scenar
     const struct scenario_class *c = &r->whole->s.cls[i];
     if (!(s->class_mask >> i & 1) || c->arrivals == ARRIVALS_NONE || before >> i & 1)
       continue;
-    int64_t tokens = c->arrivals == ARRIVALS_TRACE ? 2
-                                                   : c->prompt.min_tokens + c->output.min_tokens;
+    int file = c->arrivals == ARRIVALS_TRACE || c->items.file.name;
+    int64_t tokens = file ? 2 : c->prompt.min_tokens + c->output.min_tokens;
     int pool = least_blocks(c, s->engine.block_tokens) > s->engine.kv_blocks;
     int limit = tokens > s->engine.model_limit;
     r->unfit |= (uint32_t)(pool || limit) << i;
@@ -230,16 +321,24 @@ static void check_fit(struct reader *r, const xmlNode *node, const struct scenar
   }
 }
 
-/* One backlog for each server and backlog class that it serves. */
-static void build_backlogs(struct reader *r, struct scenario_candidate *c)
+/* One backlog for each server and backlog class that it serves, but for classes whose backlogs this
+ * arm states; then those. */
+static void build_backlogs(struct reader *r, const struct arm_reading *a,
+                           struct scenario_candidate *c)
 {
   const struct scenario *s = &r->whole->s;
-  c->backlog = arena_alloc(r->arena, (size_t)c->nservers * s->nclasses + 1, sizeof *c->backlog);
+  size_t most = (size_t)c->nservers * s->nclasses + a->nbacklogs + 1;
+  uint32_t stated = 0;
+  for (uint32_t i = 0; i < a->nbacklogs; i++)
+    stated |= UINT32_C(1) << a->backlog[i].cls;
+  c->backlog = arena_alloc(r->arena, most, sizeof *c->backlog);
   for (uint32_t i = 0; c->backlog && i < c->nservers; i++)
     for (uint32_t k = 0; k < s->nclasses; k++)
-      if ((c->server[i].class_mask >> k & 1) && s->cls[k].arrivals == ARRIVALS_BACKLOG)
+      if ((c->server[i].class_mask & ~stated) >> k & 1 && s->cls[k].arrivals == ARRIVALS_BACKLOG)
         c->backlog[c->nbacklogs++] = (struct world_backlog){
             .cls = (uint8_t)k, .server = (int)i, .below = s->cls[k].backlog_below};
+  for (uint32_t i = 0; c->backlog && i < a->nbacklogs; i++)
+    c->backlog[c->nbacklogs++] = a->backlog[i];
 }
 
 /* Servers by their raw settings, resolved. */
@@ -257,10 +356,10 @@ static void build_candidate(struct reader *r, const struct arm_reading *a, const
     s->id = a->server[i].id;
     s->gpu = (int)a->server[i].gpu;
     s->class_mask = a->mask[i];
-    if (!resolve_engine(r, place, &engine, &s->engine))
+    if (!resolve_engine(r, place, &engine, &a->analytic[i], &s->engine))
       check_fit(r, place, s);
   }
-  build_backlogs(r, c);
+  build_backlogs(r, a, c);
 }
 
 static void read_candidate(struct reader *r, const struct arm_reading *a, const xmlNode *node,
@@ -324,6 +423,8 @@ static void read_arm(struct reader *r, const xmlNode *node, struct scenario_arm 
     node_fail(r, node, "<arm> qualify has a meaning for the baseline only; remove it");
   }
   read_servers(r, node, a);
+  read_jobs(r, node, arm);
+  read_backlogs(r, node, a);
   read_candidates(r, node, a);
   free(a);
 }

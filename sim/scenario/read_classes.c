@@ -24,15 +24,16 @@ static int check_meaning(struct reader *r, const xmlNode *node, const char *name
   return 0;
 }
 
-static const char *const processes[] = {"", "constant", "poisson", "gamma", "trace", "backlog"};
+static const char *const processes[] = {"none", "constant", "poisson", "gamma", "trace", "backlog"};
 
-static void read_arrivals(struct reader *r, const xmlNode *node, struct scenario_class *c)
+/* -1 if it is not known how requests of the class arrive. */
+static int read_arrivals(struct reader *r, const xmlNode *node, struct scenario_class *c)
 {
   struct raw_arrivals raw = {0};
   static const int of[] = {ARRIVALS_NONE,  ARRIVALS_CONSTANT, ARRIVALS_POISSON,
                            ARRIVALS_GAMMA, ARRIVALS_TRACE,    ARRIVALS_BACKLOG};
   if (!node || attributes_read(r, node, &raw))
-    return;
+    return -1;
   c->arrivals = of[raw.process];
   const char *what = processes[raw.process];
   int rate = c->arrivals == ARRIVALS_CONSTANT || c->arrivals == ARRIVALS_POISSON ||
@@ -43,7 +44,7 @@ static void read_arrivals(struct reader *r, const xmlNode *node, struct scenario
             check_meaning(r, node, "below", c->arrivals == ARRIVALS_BACKLOG,
                           raw.below != FIELD_UNSET, what);
   if (bad)
-    return;
+    return 0;
   c->rate_uhz = rate ? raw.rate : 0;
   c->cv_ppm = c->arrivals == ARRIVALS_GAMMA ? raw.cv : 0;
   c->backlog_below = c->arrivals == ARRIVALS_BACKLOG ? (uint32_t)raw.below : 0;
@@ -51,6 +52,7 @@ static void read_arrivals(struct reader *r, const xmlNode *node, struct scenario
   if (rows / 1000000 / INT64_C(1000000000000) > LIMIT_ROWS)
     node_fail(r, node, "<arrivals> rate x window is more than %d requests; shorten the window",
               LIMIT_ROWS);
+  return 0;
 }
 
 static void read_dist(struct reader *r, const xmlNode *node, struct scenario_dist *d)
@@ -81,12 +83,13 @@ static void read_trace(struct reader *r, const xmlNode *node, struct scenario_cl
   struct base_error e = {0};
   if (attributes_read(r, node, &raw))
     return;
-  c->trace.name = raw.href;
-  c->trace.format = (int)raw.format;
-  c->trace.sha256 = raw.sha256;
+  c->trace.file = (struct scenario_file){
+      .name = raw.href, .format = (int)raw.format, .sha256 = raw.sha256};
   c->trace.speed_ppm = raw.speed;
   c->trace.limit = (uint64_t)raw.limit;
-  if (files_find_trace(r, node, c) || r->whole->s.window != WINDOW_TRACE || r->options->skip_files)
+  c->trace.start = raw.start;
+  if (files_find(r, node, &c->trace.file) || r->whole->s.window != WINDOW_TRACE ||
+      r->options->skip_files)
     return;
   if (files_trace_end(c, &end, &e))
     node_fail_with(r, node, "href", &e);
@@ -94,24 +97,52 @@ static void read_trace(struct reader *r, const xmlNode *node, struct scenario_cl
     r->trace_end = end;
 }
 
-/* What a class sends: by a trace, or by two distributions. */
+static void read_items(struct reader *r, const xmlNode *node, struct scenario_class *c)
+{
+  struct raw_items raw = {0};
+  struct base_error e = {0};
+  if (!node || attributes_read(r, node, &raw))
+    return;
+  c->items.file = (struct scenario_file){
+      .name = raw.href, .format = (int)raw.format, .sha256 = raw.sha256};
+  if (!files_find(r, node, &c->items.file) && !r->options->skip_files && files_read_items(r, c, &e))
+    node_fail_with(r, node, "href", &e);
+}
+
+/* Whether the two distributions of lengths are due: 1, not wanted: 0, or as one likes: -1. */
+static int needs_lengths(const struct scenario_class *c, const xmlNode *items)
+{
+  if (c->arrivals == ARRIVALS_TRACE || (items && c->arrivals == ARRIVALS_NONE))
+    return 0;
+  if (c->arrivals == ARRIVALS_BACKLOG)
+    return !items;
+  return c->arrivals == ARRIVALS_NONE ? -1 : 1;
+}
+
+/* What a class sends: by a trace, or by two distributions; and its backlog's items. */
 static void read_lengths(struct reader *r, const xmlNode *node, struct scenario_class *c)
 {
   static const char *const names[] = {"trace", "prompt", "output"};
-  int trace = c->arrivals == ARRIVALS_TRACE;
-  for (int i = 0; i < 3 && c->arrivals != ARRIVALS_NONE; i++) {
+  const xmlNode *items = child_first(node, "items");
+  int trace = c->arrivals == ARRIVALS_TRACE, lengths = needs_lengths(c, items);
+  if (lengths < 0)
+    lengths = child_first(node, "prompt") || child_first(node, "output");
+  for (int i = 0; i < 3; i++) {
     const xmlNode *part = child_first(node, names[i]);
-    int due = (i == 0) == trace;
+    int due = i ? lengths : trace;
     if (due && !part)
       node_fail(r, node, "<class> '%s' needs a <%s> child", c->id, names[i]);
     else if (!due && part)
-      node_fail(r, part, "<%s> has no meaning with %s arrivals; remove it", names[i],
-                trace ? "trace" : "these");
+      node_fail(r, part, "<%s> has no meaning with %s; remove it", names[i],
+                trace        ? "trace arrivals"
+                : i && items ? "an <items> file"
+                             : "these arrivals");
     else if (part && i == 0)
       read_trace(r, part, c);
     else if (part)
       read_dist(r, part, i == 1 ? &c->prompt : &c->output);
   }
+  read_items(r, items, c);
 }
 
 static void read_slo(struct reader *r, const xmlNode *node, struct scenario_class *c)
@@ -136,8 +167,8 @@ static void read_class(struct reader *r, const xmlNode *node, struct scenario_cl
     node_fail(r, node, "two classes are named '%s'; rename one", raw.id);
   c->id = raw.id ? raw.id : "";
   c->interactive = raw.live == 1;
-  read_arrivals(r, child_first(node, "arrivals"), c);
-  read_lengths(r, node, c);
+  if (!read_arrivals(r, child_first(node, "arrivals"), c))
+    read_lengths(r, node, c);
   read_slo(r, node, c);
   if (c->interactive && c->arrivals == ARRIVALS_BACKLOG)
     node_fail(r, node, "<class> '%s': live requests cannot be a backlog; make it batch", c->id);

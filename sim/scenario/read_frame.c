@@ -50,6 +50,7 @@ static void read_run(struct reader *r, const xmlNode *node)
     return;
   r->whole->s.window = raw.window;
   r->whole->s.drain = raw.drain;
+  r->whole->s.max_preempts = (uint32_t)raw.preempt_limit;
   if (raw.drain != LULL_NEVER && raw.window > INT64_C(106) * 86400 * 1000000000000 - raw.drain)
     node_fail(r, node, "<run> window and drain together are longer than 106 days; shorten them");
 }

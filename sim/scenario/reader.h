@@ -25,6 +25,7 @@ enum {
   LIMIT_INCLUDES = 64,
   LIMIT_INCLUDE_DEPTH = 8,
   LIMIT_ARMS = 64,
+  LIMIT_BACKLOGS = LULL_SERVERS * LULL_CLASSES, /* of an arm */
   LIMIT_CANDIDATES = 64,
   LIMIT_GATES = 256,
   LIMIT_REFERENCES = 1024,
@@ -32,6 +33,7 @@ enum {
   LIMIT_SWEEPS = 64,
   LIMIT_VALUES = 256,
   LIMIT_SEEDS = 256,
+  LIMIT_ITEMS = 1 << 20, /* rows of an items file */
   LIMIT_ROWS = 100000000 /* arrivals of a plan */
 };
 
@@ -39,6 +41,7 @@ enum {
  * share one cost model, and its errors are told once. */
 struct resolved {
   struct raw_engine raw;
+  struct raw_analytic analytic;
   struct scenario_engine engine;
   int good;
 };
@@ -129,14 +132,17 @@ int arm_by_id(const struct scenario *s, const char *id);
 void engine_overlay(struct raw_engine *engine, const struct raw_engine *over);
 
 /* ---- resolve.c: engines to cost models and KV pools ---- */
+/* analytic: its costs where the machine is an analytic one. */
 int resolve_engine(struct reader *r, const xmlNode *node, const struct raw_engine *raw,
-                   struct scenario_engine *out);
+                   const struct raw_analytic *analytic, struct scenario_engine *out);
 
 /* ---- files.c: trace files ---- */
-/* Finds and checks the file of a trace; sets c->trace.path. */
-int files_find_trace(struct reader *r, const xmlNode *node, struct scenario_class *c);
-/* Scheduled time of a trace row, ps. */
-lull_time trace_time(int64_t t_ns, int64_t speed_ppm);
+/* Finds and checks a file by its name; sets f->path. */
+int files_find(struct reader *r, const xmlNode *node, struct scenario_file *f);
+/* Reads all rows of the class's items into the arena. */
+int files_read_items(struct reader *r, struct scenario_class *c, struct base_error *e);
+/* Scheduled time of a row of the class's trace, ps; LULL_NEVER when beyond any window. */
+lull_time trace_time(const struct scenario_class *c, const struct trace_row *row);
 /* Arrival of the last row that the class takes, ps. */
 int files_trace_end(const struct scenario_class *c, lull_time *end, struct base_error *e);
 

@@ -88,20 +88,28 @@ static lull_ticks ticks_of(lull_time ps)
   return (ps + LULL_TICK_PS / 2) / LULL_TICK_PS;
 }
 
-static struct cost_model *compile(struct reader *r, const struct scenario_engine *out,
-                                  struct base_error *e)
+/* A time a pair, as the cost model holds it: ticks with 16 fraction bits. */
+static lull_ticks pair_ticks_q16(lull_time ps)
+{
+  return ps * (LULL_Q16_ONE / LULL_TICK_PS);
+}
+
+static struct cost_model *compile(struct reader *r, const struct raw_analytic *raw,
+                                  const struct scenario_engine *out, struct base_error *e)
 {
   if (r->whole->calib)
     return cost_from_calibration(r->whole->calib, &out->cost, e);
-  struct cost_analytic a = {.base = ticks_of(r->analytic.base),
-                            .per_token = ticks_of(r->analytic.per_token),
-                            .per_row = ticks_of(r->analytic.per_row),
-                            .per_ctx = ticks_of(r->analytic.per_context)};
+  struct cost_analytic a = {.base = ticks_of(raw->base),
+                            .per_token = ticks_of(raw->per_token),
+                            .per_row = ticks_of(raw->per_row),
+                            .per_ctx = ticks_of(raw->per_context),
+                            .per_pair_q16 = pair_ticks_q16(raw->per_pair)};
   return cost_from_analytic(&a, 1 + out->draft_depth, e);
 }
 
 /* A model that lives as long as the scenario. */
-static int add_model(struct reader *r, const xmlNode *node, struct scenario_engine *out)
+static int add_model(struct reader *r, const xmlNode *node, const struct raw_analytic *analytic,
+                     struct scenario_engine *out)
 {
   struct scenario_whole *w = r->whole;
   struct base_error e = {0};
@@ -111,7 +119,7 @@ static int add_model(struct reader *r, const xmlNode *node, struct scenario_engi
     return -1;
   }
   w->model = more;
-  struct cost_model *m = compile(r, out, &e);
+  struct cost_model *m = compile(r, analytic, out, &e);
   if (!m)
     return node_fail_once(r, node, "<%s> costs: %s", (const char *)node->name, e.text);
   out->model = w->model[w->nmodels++] = m;
@@ -137,14 +145,14 @@ static int check_shape(struct reader *r, const xmlNode *node, const struct raw_e
 }
 
 static int resolve_new(struct reader *r, const xmlNode *node, const struct raw_engine *raw,
-                       struct scenario_engine *out)
+                       const struct raw_analytic *analytic, struct scenario_engine *out)
 {
   const struct calibration *c = r->whole->calib;
-  int64_t token = c ? c->kv_bytes_per_token : r->analytic.kv_per_token;
+  int64_t token = c ? c->kv_bytes_per_token : analytic->kv_per_token;
   *out = (struct scenario_engine){.max_seqs = (uint32_t)raw->max_seqs,
                                   .token_budget = (uint32_t)raw->token_budget,
                                   .block_tokens = (uint32_t)raw->block,
-                                  .layers = c ? c->layers : (uint32_t)r->analytic.layers,
+                                  .layers = c ? c->layers : (uint32_t)analytic->layers,
                                   .model_limit = (uint32_t)raw->max_context,
                                   .block_bytes = raw->block * token,
                                   .host_link_bytes_per_s = raw->host_link,
@@ -156,7 +164,7 @@ static int resolve_new(struct reader *r, const xmlNode *node, const struct raw_e
     return -1;
   if (resolve_pool(r, node, raw, out))
     return -1;
-  return add_model(r, node, out);
+  return add_model(r, node, analytic, out);
 }
 
 /* Whether the engine's values were all read; else its own errors were told. */
@@ -173,12 +181,13 @@ static int is_complete(const struct reader *r, const struct raw_engine *raw)
 }
 
 int resolve_engine(struct reader *r, const xmlNode *node, const struct raw_engine *raw,
-                   struct scenario_engine *out)
+                   const struct raw_analytic *analytic, struct scenario_engine *out)
 {
   if (!is_complete(r, raw))
     return -1;
   for (size_t i = 0; i < r->nresolved; i++)
-    if (!memcmp(&r->resolved[i].raw, raw, sizeof *raw)) {
+    if (!memcmp(&r->resolved[i].raw, raw, sizeof *raw) &&
+        !memcmp(&r->resolved[i].analytic, analytic, sizeof *analytic)) {
       *out = r->resolved[i].engine;
       return r->resolved[i].good ? 0 : -1;
     }
@@ -188,7 +197,8 @@ int resolve_engine(struct reader *r, const xmlNode *node, const struct raw_engin
     return -1;
   }
   r->resolved = more;
-  int bad = resolve_new(r, node, raw, out);
-  r->resolved[r->nresolved++] = (struct resolved){.raw = *raw, .engine = *out, .good = !bad};
+  int bad = resolve_new(r, node, raw, analytic, out);
+  r->resolved[r->nresolved++] = (struct resolved){
+      .raw = *raw, .analytic = *analytic, .engine = *out, .good = !bad};
   return bad;
 }

@@ -27,6 +27,13 @@ struct scenario_dist {
 enum scenario_arrivals { ARRIVALS_NONE, ARRIVALS_CONSTANT, ARRIVALS_POISSON, ARRIVALS_GAMMA,
                          ARRIVALS_TRACE, ARRIVALS_BACKLOG };
 
+/* A file that a scenario names. */
+struct scenario_file {
+  const char *name, *path; /* as written; resolved */
+  int format;              /* enum trace_format */
+  const char *sha256;      /* NULL: not stated */
+};
+
 struct scenario_class {
   const char *id;
   int interactive;                 /* kind="live" */
@@ -35,8 +42,10 @@ struct scenario_class {
   int64_t rate_uhz;                /* micro-arrivals a second */
   int64_t cv_ppm;                  /* gamma: of inter-arrival times */
   struct scenario_dist prompt, output;
-  struct { const char *name, *path; int format; const char *sha256; int64_t speed_ppm;
-           uint64_t limit; } trace;/* name: as written; path: resolved */
+  struct { struct scenario_file file; int64_t speed_ppm; uint64_t limit;
+           lull_time start; } trace; /* start: when the first row arrives */
+  struct { struct scenario_file file; const struct trace_row *row; uint32_t n; }
+      items;                       /* lengths of backlog items, in turn; name NULL: drawn */
   uint32_t backlog_below;          /* R: backlog */
 };
 
@@ -73,6 +82,9 @@ struct scenario_arm {
   const struct lull_policy *policy;
   int64_t *params;
   uint32_t ngpus;
+  uint32_t njobs;
+  struct world_job *job;
+  lull_time *contended_ps;         /* [njobs]: of the job's GPU, see simdev_gpu */
   uint32_t ncandidates;
   struct scenario_candidate *candidate;
 };
@@ -100,6 +112,7 @@ struct scenario_override { const char *target, *value; };
 struct scenario {
   const char *file, *id, *campaign, *title, *note;
   lull_time window, drain;         /* drain: LULL_NEVER: to completion */
+  uint32_t max_preempts;           /* see world_config */
   uint32_t nseeds; uint64_t *seed;
   const char *gpu, *model, *calibration; /* names; calibration "": analytic */
   const struct calibration *calib; /* NULL: analytic */

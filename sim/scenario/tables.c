@@ -38,6 +38,9 @@ static const struct field run_fields[] = {
            "arrivals and refills stop here; \"trace\": with the last row of the longest trace"),
     NUMBER(raw_run, drain, "drain", FIELD_DRAIN, "none", 0, HORIZON,
            "deadline after the window for what was admitted; \"none\": it runs to completion"),
+    NUMBER(raw_run, preempt_limit, "preempt-limit", FIELD_COUNT, "100000", 1, INT32_MAX,
+           "a request that is preempted more often ends the run with an error: the policy makes "
+           "no progress"),
     TEXT(raw_run, seeds, "seeds", NULL, "whole numbers separated by spaces, one run each"),
 };
 
@@ -56,6 +59,8 @@ static const struct field analytic_fields[] = {
     NUMBER(raw_analytic, per_row, "per-row", FIELD_TIME, "0", 0, DAY, "and of each decode row"),
     NUMBER(raw_analytic, per_context, "per-context", FIELD_TIME, "0", 0, DAY,
            "and of each KV token that a decode row reads"),
+    NUMBER(raw_analytic, per_pair, "per-pair", FIELD_TIME, "0", 0, 1000 * (int64_t)MILLION,
+           "and of each pair of a prompt's token and a token that it attends (exact to the ps)"),
     NUMBER(raw_analytic, kv_per_token, "kv-per-token", FIELD_BYTES, "0", 0, INT64_C(1) << 30,
            "KV bytes of a token, for copies"),
     NUMBER(raw_analytic, layers, "layers", FIELD_COUNT, "1", 1, 1024, "safe points of a step"),
@@ -67,6 +72,11 @@ static const struct field analytic_fields[] = {
 #define TOKEN_BUDGET(raw, member, preset)                                                          \
   NUMBER(raw, member, "token-budget", FIELD_TOKENS, preset, 1, 1 << 24,                            \
          "most tokens computed in a step, decode rows and prompt chunks")
+#define BLOCK(raw, member, preset)                                                                 \
+  NUMBER(raw, member, "block", FIELD_TOKENS, preset, 1, 65536, "tokens of a KV block")
+#define HOST_LINK(raw, member, preset)                                                             \
+  NUMBER(raw, member, "host-link", FIELD_BANDWIDTH, preset, 1, 0,                                  \
+         "bandwidth between GPU and host, one direction, for swaps")
 #define KV_BLOCKS(raw, member)                                                                     \
   NUMBER(raw, member, "kv-blocks", FIELD_COUNT, "", 1, INT32_MAX,                                  \
          "size of the KV pool; else it is worked out from memory-fraction")
@@ -77,7 +87,7 @@ static const struct field analytic_fields[] = {
   NUMBER(raw, member, "reserve", FIELD_BYTES, preset, 0, INT64_C(1) << 50,                         \
          "memory for activations and the runtime")
 #define WATERMARK(raw, member, preset)                                                             \
-  NUMBER(raw, member, "watermark", FIELD_RATIO, preset, 0, MILLION / 2,                            \
+  NUMBER(raw, member, "watermark", FIELD_RATIO, preset, 0, MILLION,                                \
          "share of the KV pool that an admission leaves free")
 #define MAX_CONTEXT(raw, member, preset)                                                           \
   NUMBER(raw, member, "max-context", FIELD_TOKENS, preset, 2, INT32_MAX,                           \
@@ -88,13 +98,12 @@ static const struct field analytic_fields[] = {
 static const struct field engine_fields[] = {
     MAX_SEQS(raw_engine, max_seqs, NULL),
     TOKEN_BUDGET(raw_engine, token_budget, NULL),
-    NUMBER(raw_engine, block, "block", FIELD_TOKENS, NULL, 1, 65536, "tokens of a KV block"),
+    BLOCK(raw_engine, block, NULL),
     KV_BLOCKS(raw_engine, kv_blocks),
     MEMORY_FRACTION(raw_engine, memory_fraction),
     RESERVE(raw_engine, reserve, "0"),
     WATERMARK(raw_engine, watermark, "0"),
-    NUMBER(raw_engine, host_link, "host-link", FIELD_BANDWIDTH, NULL, 1, 0,
-           "bandwidth between GPU and host, one direction, for swaps"),
+    HOST_LINK(raw_engine, host_link, NULL),
     MAX_CONTEXT(raw_engine, max_context, NULL),
 };
 
@@ -130,9 +139,9 @@ static const struct field class_fields[] = {
 };
 
 static const struct field arrivals_fields[] = {
-    CHOICE(raw_arrivals, process, "process", NULL, 1, "constant poisson gamma trace backlog",
-           "constant: evenly spaced; trace: times and lengths of a file; backlog: always more, "
-           "released as requests end"),
+    CHOICE(raw_arrivals, process, "process", NULL, 0, "none constant poisson gamma trace backlog",
+           "none: only what an arm's backlog elements release; constant: evenly spaced; trace: "
+           "times and lengths of a file; backlog: always more, released as requests end"),
     NUMBER(raw_arrivals, rate, "rate", FIELD_RATE, "", 1, 0,
            "mean arrivals (constant, poisson, gamma)"),
     NUMBER(raw_arrivals, cv, "cv", FIELD_REAL, "", 1000, 100 * (int64_t)MILLION,
@@ -162,6 +171,16 @@ static const struct field trace_fields[] = {
     NUMBER(raw_trace, speed, "speed", FIELD_REAL, "1", 1000, 1000 * (int64_t)MILLION,
            "replay speed: times are divided by it"),
     NUMBER(raw_trace, limit, "limit", FIELD_COUNT, "0", 0, INT32_MAX, "most rows; 0: all"),
+    NUMBER(raw_trace, start, "start", FIELD_TIME, "0", 0, HORIZON,
+           "moment of the window at which the first row arrives"),
+};
+
+static const struct field items_fields[] = {
+    CHOICE(raw_items, format, "format", NULL, 0, "azure vidur mooncake native",
+           "format of the file"),
+    TEXT(raw_items, href, "href", NULL,
+         "data:NAME in the data folder, or a path below the scenario's folder"),
+    TEXT(raw_items, sha256, "sha256", "", "digest of the file; required for data:"),
 };
 
 static const struct field slo_fields[] = {
@@ -188,15 +207,41 @@ static const struct field server_fields[] = {
     ID(raw_server, id, "id", NULL, "name of the server"),
     NUMBER(raw_server, gpu, "gpu", FIELD_COUNT, NULL, 0, LULL_SERVERS - 1,
            "the GPU that it runs on, numbered from 0"),
-    TEXT(raw_server, classes, "classes", NULL, "classes that it serves, separated by spaces"),
+    TEXT(raw_server, classes, "classes", NULL,
+         "classes that it serves, separated by spaces; \"\": none"),
     MAX_SEQS(raw_server, engine.max_seqs, ""),
     TOKEN_BUDGET(raw_server, engine.token_budget, ""),
+    BLOCK(raw_server, engine.block, ""),
     KV_BLOCKS(raw_server, engine.kv_blocks),
     MEMORY_FRACTION(raw_server, engine.memory_fraction),
     RESERVE(raw_server, engine.reserve, ""),
     WATERMARK(raw_server, engine.watermark, ""),
+    HOST_LINK(raw_server, engine.host_link, ""),
     MAX_CONTEXT(raw_server, engine.max_context, ""),
     DEPTH(raw_server, engine.depth, ""),
+};
+
+static const struct field job_fields[] = {
+    ID(raw_job, id, "id", NULL, "name of the job"),
+    NUMBER(raw_job, gpu, "gpu", FIELD_COUNT, NULL, 0, LULL_SERVERS - 1,
+           "the GPU that it shares with a server"),
+    NUMBER(raw_job, micro_step, "micro-step", FIELD_TIME, NULL, LULL_TICK_PS, DAY,
+           "time of a micro-step on a GPU of its own (rounded to ticks of 64 ps); it is never cut "
+           "short"),
+    NUMBER(raw_job, micro_steps, "micro-steps", FIELD_COUNT, "0", 0, INT64_MAX,
+           "how many, then the job is done; 0: it goes on to the end of the run"),
+    NUMBER(raw_job, contention, "contention", FIELD_REAL, NULL, MILLION, 1000 * (int64_t)MILLION,
+           "how many times longer a step and a micro-step take while both are under way, 2: "
+           "time-slicing (rounded to 64ths)"),
+    CHOICE(raw_job, paused, "paused", "no", 0, "no yes",
+           "yes: it waits until the policy lets it run"),
+};
+
+static const struct field backlog_fields[] = {
+    TEXT(raw_backlog, server, "server", NULL, "server of this arm to which items go"),
+    TEXT(raw_backlog, cls, "class", NULL, "class of the items"),
+    NUMBER(raw_backlog, below, "below", FIELD_COUNT, NULL, 1, 1000000,
+           "a new item is released while the server's requests are below this"),
 };
 
 static const struct field candidate_fields[] = {
@@ -256,17 +301,26 @@ const struct element scenario_elements[] = {
     {"host", FIELDS(host_fields), "", 0, "required with a calibration"},
     {"elementwise", FIELDS(elementwise_fields), "", 0, "required with a calibration"},
     {"speculation", FIELDS(speculation_fields), "", 0, "speculative decoding"},
-    {"class", FIELDS(class_fields), "arrivals trace prompt output slo", 0,
+    {"class", FIELDS(class_fields), "arrivals trace items prompt output slo", 0,
      "a kind of request, in order of importance"},
     {"arrivals", FIELDS(arrivals_fields), "", 0, "when requests arrive"},
     {"trace", FIELDS(trace_fields), "", 0, "the file of a trace process"},
+    {"items", FIELDS(items_fields), "", 0,
+     "a file whose lengths the items of the class's backlogs take in turn, from its start again at "
+     "its end"},
     {"prompt", FIELDS(dist_fields), "", 0, "prompt lengths (not with a trace)"},
     {"output", FIELDS(dist_fields), "", 0, "output lengths (not with a trace)"},
     {"slo", FIELDS(slo_fields), "", 0, "targets of a live class; both must be met"},
-    {"arm", FIELDS(arm_fields), "param server candidate", 0, "one way to run it"},
+    {"arm", FIELDS(arm_fields), "param server job backlog candidate", 0, "one way to run it"},
     {"param", FIELDS(param_fields), "", 0, "a parameter of the arm's policy"},
-    {"server", FIELDS(server_fields), "", 0,
-     "an engine on a GPU; engine settings given here hold for it alone"},
+    {"server", FIELDS(server_fields), "analytic", 0,
+     "an engine on a GPU; engine settings given here hold for it alone, and so do an analytic "
+     "child's costs"},
+    {"job", FIELDS(job_fields), "", 0,
+     "training in the background on a server's GPU, at most one job a GPU"},
+    {"backlog", FIELDS(backlog_fields), "", 0,
+     "a backlog of this arm, in the place of those that process=\"backlog\" stands for: one a "
+     "server of the class"},
     {"candidate", FIELDS(candidate_fields), "set", 0,
      "one configuration of the arm; by seed the best that qualifies is taken"},
     {"set", FIELDS(set_fields), "", 0, "changes a setting of a server in this candidate"},
