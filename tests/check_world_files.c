@@ -69,6 +69,8 @@ struct replay {
   int ran, differs;
   char *why;
   size_t size;
+  struct world_record *record; /* [room] by id */
+  uint64_t room;
 };
 
 static void on_line(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
@@ -79,14 +81,31 @@ static void on_line(void *ctx, const struct scenario *s, int arm, int candidate,
   outcome_line(&p->got, line);
 }
 
-/* The result is the run's: it is looked at here and not kept. */
-static int on_run(void *ctx, const struct scenario *s, int arm, int candidate, uint64_t seed,
-                  const struct world_config *cfg, const struct world_result *r,
-                  struct base_error *e)
+static int on_begin(void *ctx, const struct experiment_place *place, struct base_error *e)
+{
+  (void)ctx, (void)place, (void)e;
+  return 0;
+}
+
+/* Ends come in any order of ids. */
+static void on_ended(void *ctx, lull_id id, const struct world_record *r)
 {
   struct replay *p = ctx;
-  (void)s, (void)arm, (void)candidate, (void)seed, (void)cfg, (void)e;
+  while ((uint64_t)id >= p->room) {
+    p->room = p->room ? 2 * p->room : 1024;
+    p->record = realloc(p->record, p->room * sizeof *p->record);
+    ck_assert_ptr_nonnull(p->record);
+  }
+  p->record[id] = *r;
+}
+
+/* The result is the run's: it is looked at here and not kept. */
+static int on_end(void *ctx, const struct world_result *r, struct base_error *e)
+{
+  struct replay *p = ctx;
+  (void)e;
   p->got.r = *r;
+  p->got.r.record = p->record;
   p->ran = 1;
   p->differs = outcome_differ(&p->got, p->wanted, p->cfg, 0, p->why, p->size);
   p->got.r = (struct world_result){0};
@@ -109,8 +128,9 @@ static int replay_files(uint64_t max_repeat, struct replay *p)
   const struct base_error *first = errors.n ? &errors.item[0] : NULL;
   ck_assert_msg(s != NULL, "%s line %u: %s", first ? first->file : "", first ? first->line : 0,
                 first ? first->text : "no error");
+  struct experiment_sink sink = {p, on_begin, on_ended, on_end};
   struct experiment_options o = {
-      .max_repeat = max_repeat, .on_run = on_run, .on_run_ctx = p, .log = on_line, .log_ctx = p};
+      .max_repeat = max_repeat, .sink = &sink, .log = on_line, .log_ctx = p};
   struct experiment *x = experiment_run(s, &o, &p->got.e);
   int differs = p->differs;
   if (!x != !p->ran || p->wanted->rc != (x ? 0 : -1) || (!x && !same_failure(p))) {
@@ -118,6 +138,9 @@ static int replay_files(uint64_t max_repeat, struct replay *p)
              p->got.e.text, p->wanted->e.code, p->wanted->e.text);
     differs = 1;
   }
+  free(p->record);
+  p->record = NULL;
+  p->room = 0;
   experiment_free(x);
   scenario_close(s);
   base_errors_free(&errors);
