@@ -18,6 +18,12 @@ liblull_a_SOURCES += \
   %D%/gpu.h \
   %D%/llm.c \
   %D%/llm.h \
+  %D%/measured.c \
+  %D%/measured.h \
+  %D%/measured_csv.c \
+  %D%/measured_json.c \
+  %D%/measured_reader.h \
+  %D%/measured_vllm.c \
   %D%/simdev.c \
   %D%/simdev.h \
   %D%/trace.c \
@@ -25,6 +31,7 @@ liblull_a_SOURCES += \
   %D%/trace_csv.c \
   %D%/trace_ids.c \
   %D%/trace_json.c \
+  %D%/trace_json.h \
   %D%/trace_reader.h \
   %D%/trace_source.c \
   %D%/trace_source.h \
