@@ -16,6 +16,7 @@ suites = \
   %D%/check_report \
   %D%/check_scenario \
   %D%/check_trace \
+  %D%/check_validate \
   %D%/check_world \
   %D%/check_world_jobs \
   %D%/check_world_property \

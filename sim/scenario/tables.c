@@ -213,6 +213,8 @@ static const struct field gate_fields[] = {
     ID(raw_gate, id, "id", NULL, "name of the gate"),
     TEXT(raw_gate, arm, "arm", NULL, "the arm that is judged"),
     TEXT(raw_gate, metric, "metric", NULL, "what is judged; ratio: against the baseline"),
+    TEXT(raw_gate, statistic, "statistic", "",
+         "makes it a gate of lull validate on the error of this statistic (docs/validate.md)"),
     TEXT(raw_gate, min, "min", "", "least that passes, in the metric's unit"),
     TEXT(raw_gate, max, "max", "", "most that passes"),
 };
