@@ -27,6 +27,15 @@ const struct cli_command cli_commands[] = {
      "pools, "
      "parameters by class. Runs nothing.",
      cli_check},
+    {"validate", CLI_VALIDATE, "SCENARIO", 1, 1, "no scenario is named",
+     "simulate a measured run and compare the two",
+     "Simulates the requests of a measured run (their arrivals and lengths, instead of the "
+     "scenario's own) with one arm of a scenario, and prints for TTFT, TPOT, ITL, E2E, throughput "
+     "and concurrency what was measured, what was simulated, the errors, the distance of the two "
+     "distributions, and how single requests agree.\n\n"
+     "The gates are those of the scenario that have a statistic, and those of --gate. The exit "
+     "status is 0 if all pass, 1 if one fails, 4 if one cannot be judged.",
+     cli_validate},
     {"policies", CLI_POLICIES, "[NAME|FILE.so]...", 0, -1, "",
      "list scheduling policies with their parameters",
      "Lists the built-in policies, or those named, with every parameter: kind, default, range and "
