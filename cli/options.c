@@ -18,8 +18,9 @@ const struct cli_option cli_option_table[] = {
      "Write the results as JSON. The same inputs give the same bytes. The file appears whole or "
      "not "
      "at all."},
-    {"requests", 0, "FILE.csv", CLI_STRING, AT(requests), CLI_RUN,
-     "Write one row for each request of each run: times, tokens, fate."},
+    {"requests", 0, "FILE.csv", CLI_STRING, AT(requests), CLI_RUN | CLI_VALIDATE,
+     "Write one row for each request of each run: times, tokens, fate (in lull validate: measured "
+     "and simulated times)."},
     {"log", 0, "FILE.csv", CLI_STRING, AT(log), CLI_RUN,
      "Write the decision log of each run: every event, plan and action, and what the policy itself "
      "logs."},

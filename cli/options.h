@@ -44,8 +44,8 @@ enum cli_command_bit {
   CLI_HELP = 32,
   CLI_MAN = 64,
   CLI_BENCH = 128,
-  CLI_VALIDATE = 256,
-  CLI_ANY = 511
+  CLI_VALIDATE = 512,
+  CLI_ANY = 1023
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */

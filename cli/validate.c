@@ -52,7 +52,7 @@ static void job_free(struct job *j)
 static int check_options(struct job *j, const char *scenario, struct base_error *e)
 {
   const struct cli_options *o = j->options;
-  const char *const outputs[] = {o->json}, *const inputs[] = {scenario, o->measured};
+  const char *const outputs[] = {o->json, o->requests}, *const inputs[] = {scenario, o->measured};
   if (!o->measured)
     return base_fail(e, BASE_USAGE,
                      "lull validate: give --measured, the records of a measured run");
@@ -67,7 +67,7 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
       return -1;
     j->ngates += (uint32_t)n;
   }
-  return cli_check_outputs(outputs, 1, inputs, 2, e);
+  return cli_check_outputs(outputs, 2, inputs, 2, e);
 }
 
 static int validate(struct job *j, struct base_error *e)
@@ -80,9 +80,9 @@ static int validate(struct job *j, struct base_error *e)
       validate_judge(v, j->gate, j->ngates, e))
     return -1;
   cli_progress_clear(&j->progress);
-  return validate_table(v, stdout, e) || (j->options->json && validate_json(v, j->options->json, e))
-             ? -1
-             : 0;
+  if (validate_table(v, stdout, e) || (j->options->json && validate_json(v, j->options->json, e)))
+    return -1;
+  return j->options->requests ? validate_rows(v, j->options->requests, e) : 0;
 }
 
 int cli_validate(struct cli_line *line)

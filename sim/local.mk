@@ -59,6 +59,7 @@ liblull_a_SOURCES += \
   %D%/validate/json.c \
   %D%/validate/names.c \
   %D%/validate/names.h \
+  %D%/validate/rows.c \
   %D%/validate/run.c \
   %D%/validate/stats.c \
   %D%/validate/stats.h \

@@ -100,6 +100,8 @@ int validate_judge(struct validation *v, const struct validate_gate *more, uint3
 /* The report on a stream, and as JSON (schema: docs/validate.md), whole or not at all. */
 int validate_table(const struct validation *v, FILE *out, struct base_error *e);
 int validate_json(const struct validation *v, const char *path, struct base_error *e);
+/* One row a request, measured and simulated (CSV), whole or not at all. */
+int validate_rows(const struct validation *v, const char *path, struct base_error *e);
 void validate_free(struct validation *v);
 
 /* Private to sim/validate/: one simulation of the measured requests. *x: owned by the caller. */
