@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 lull_SOURCES += \
   %D%/bench.c \
+  %D%/calibration.c \
   %D%/commands.h \
   %D%/help.c \
   %D%/import.c \

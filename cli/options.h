@@ -29,6 +29,9 @@ struct cli_options {
   const char *format;                            /* trace */
   const char *from, *model, *gpu, *weights, *kv; /* import */
   const char *output;                            /* import: file to write */
+  const char *engine;                            /* import: engine of tables that do not say it */
+  uint64_t tp;                                   /* import: GPUs of a group; 0: one */
+  uint64_t max_seqs, token_budget, max_context;  /* calibration show; 0: not given */
   const char *workload;                          /* bench */
   uint64_t count, repeat;                        /* bench: requests, runs of each; 0: default */
   int no_fork;                                   /* bench: measure in this process */
@@ -44,6 +47,7 @@ enum cli_command_bit {
   CLI_HELP = 32,
   CLI_MAN = 64,
   CLI_BENCH = 128,
+  CLI_CALIBRATION = 256,
   CLI_VALIDATE = 512,
   CLI_ANY = 1023
 };

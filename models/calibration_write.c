@@ -2,6 +2,7 @@
 /* Makes the HDF5 image of a calibration: in memory, without times, so equal content is equal
  * bytes. */
 #include <hdf5.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,20 +43,27 @@ static void put_number(struct writer *w, hid_t at, const char *name, int64_t val
     H5Sclose(space);
 }
 
-/* A dataset of n (or n x m, where m > 0) values, with its unit. */
-static void put_array(struct writer *w, hid_t at, const char *name, const char *unit, hsize_t n,
-                      hsize_t m, hid_t disk, hid_t memory, const void *values)
+/* A dataset of rank dimensions, with its unit. */
+static void put_block(struct writer *w, hid_t at, const char *name, const char *unit, int rank,
+                      const hsize_t *dims, hid_t disk, hid_t memory, const void *values)
 {
-  hsize_t dims[2] = {n, m};
-  hid_t space = H5Screate_simple(m ? 2 : 1, dims, NULL);
+  hid_t space = H5Screate_simple(rank, dims, NULL);
   hid_t d = space < 0 ? -1 : H5Dcreate2(at, name, disk, space, H5P_DEFAULT, w->create, H5P_DEFAULT);
-  note(w, d < 0 || (n && H5Dwrite(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0));
+  note(w, d < 0 || (dims[0] && H5Dwrite(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0));
   if (d >= 0 && *unit)
     put_text(w, d, "unit", unit);
   if (d >= 0)
     H5Dclose(d);
   if (space >= 0)
     H5Sclose(space);
+}
+
+/* The same of n, or n x m where m > 0. */
+static void put_array(struct writer *w, hid_t at, const char *name, const char *unit, hsize_t n,
+                      hsize_t m, hid_t disk, hid_t memory, const void *values)
+{
+  const hsize_t dims[2] = {n, m};
+  put_block(w, at, name, unit, m ? 2 : 1, dims, disk, memory, values);
 }
 
 static void put_numbers(struct writer *w, hid_t at, const char *name, const char *unit, hsize_t n,
@@ -87,9 +95,12 @@ static void close_group(hid_t g)
 static void write_curve(struct writer *w, const struct calibration_slot *s,
                         const struct calibration_curve *v)
 {
-  hid_t g = open_group(w, s->name, "time of one layer (of the whole head) over x");
+  int time = strcmp(s->y_unit, "ps") == 0;
+  hid_t g = open_group(w, s->name,
+                       time ? "time of one layer (of the whole head) over x"
+                            : "share of the way from t_mean to t_max over x");
   put_numbers(w, g, "x", s->unit, v->n, 0, v->x);
-  put_numbers(w, g, "y", "ps", v->n, 0, v->y);
+  put_numbers(w, g, "y", s->y_unit, v->n, 0, v->y);
   close_group(g);
 }
 
@@ -100,6 +111,20 @@ static void write_grid(struct writer *w, const struct calibration_grid *v)
   put_numbers(w, g, "ctx", "tokens", v->nctx, 0, v->ctx);
   put_numbers(w, g, "ctx_measured", "tokens", v->nrows, 0, v->ctx_measured);
   put_numbers(w, g, "y", "ps", v->nrows, v->nctx, v->y);
+  close_group(g);
+}
+
+static void write_lattice(struct writer *w, const struct calibration_lattice *s,
+                          const struct lattice *l)
+{
+  hsize_t dims[LATTICE_RANK];
+  hid_t g = open_group(w, s->name, "attention of one layer, chunk and decode rows in one call");
+  for (uint32_t a = 0; a < l->rank; a++) {
+    dims[a] = l->n[a];
+    put_numbers(w, g, s->axis[a], strcmp(s->axis[a], "rows") ? "tokens" : "rows", l->n[a], 0,
+                l->x[a]);
+  }
+  put_block(w, g, "y", "ps", (int)l->rank, dims, H5T_STD_I64LE, H5T_NATIVE_INT64, l->y);
   close_group(g);
 }
 
@@ -143,10 +168,36 @@ static void write_sources(struct writer *w, const struct calibration *c)
   close_group(g);
 }
 
+static void write_samples(struct writer *w, const struct calibration *c)
+{
+  hid_t g = open_group(w, "samples", "measured values, one row a sample; their columns by name");
+  for (size_t k = 0; k < calibration_sample_texts.n; k++)
+    write_texts(w, g, &calibration_sample_texts.item[k], c->nsamples, c->sample, sizeof *c->sample);
+  for (uint32_t i = 0; i < c->nsamples; i++) {
+    const struct calibration_samples *s = &c->sample[i];
+    char name[16];
+    snprintf(name, sizeof name, "data%u", i);
+    put_numbers(w, g, name, "", s->n, s->width, s->v);
+  }
+  close_group(g);
+}
+
+/* What only the law TABLES has. */
+static void write_tables(struct writer *w, const struct calibration *c)
+{
+  put_number(w, w->file, "tp", c->tp);
+  for (size_t i = 0; i < calibration_table_texts.n; i++)
+    put_text(w, w->file, calibration_table_texts.item[i].name,
+             calibration_at(c, &calibration_table_texts.item[i]));
+  for (int i = 0; i < CALIBRATION_LATTICES; i++)
+    write_lattice(w, &calibration_lattices[i], calibration_lattice_of(c, &calibration_lattices[i]));
+  write_samples(w, c);
+}
+
 static void write_content(struct writer *w, const struct calibration *c)
 {
   put_text(w, w->file, "format", CALIBRATION_FORMAT);
-  put_number(w, w->file, "version", CALIBRATION_VERSION);
+  put_number(w, w->file, "version", c->law);
   put_text(w, w->file, "digest", c->digest);
   for (size_t i = 0; i < calibration_texts.n; i++)
     put_text(w, w->file, calibration_texts.item[i].name,
@@ -157,11 +208,14 @@ static void write_content(struct writer *w, const struct calibration *c)
   for (size_t i = 0; i < calibration_sizes.n; i++)
     put_number(w, w->file, calibration_sizes.item[i].name,
                *(const int64_t *)calibration_at(c, &calibration_sizes.item[i]));
-  for (size_t i = 0; i < calibration_curves.n; i++)
-    write_curve(w, &calibration_curves.item[i], calibration_at(c, &calibration_curves.item[i]));
+  const struct calibration_slots *slots = calibration_curves_of(c);
+  for (size_t i = 0; i < slots->n; i++)
+    write_curve(w, &slots->item[i], calibration_at(c, &slots->item[i]));
   write_grid(w, &c->decode);
   write_residuals(w, c);
   write_sources(w, c);
+  if (c->law == CALIBRATION_TABLES)
+    write_tables(w, c);
 }
 
 /* A file that lives in memory only. Its format is the earliest: the images that the library gives

@@ -39,6 +39,21 @@ static int check_settings(const struct cost_settings *s, struct base_error *e)
   return 0;
 }
 
+/* Tables hold all kernels of the model, and nothing of a draft head. */
+static int check_tables(const struct calibration *c, const struct cost_settings *s,
+                        struct base_error *e)
+{
+  if (s->elementwise_kernels || s->elementwise_launch || s->elementwise_bytes_per_s)
+    return base_fail(e, BASE_INPUT,
+                     "calibration '%s' holds the element-wise kernels of its model; remove their "
+                     "parameters (<elementwise>)",
+                     c->name);
+  if (s->draft_depth)
+    return base_fail(e, BASE_INPUT, "calibration '%s' holds no draft layer; remove the speculation",
+                     c->name);
+  return 0;
+}
+
 static int check_reach(const char *what, int64_t need, int64_t have, const char *lower,
                        const struct calibration *c, struct base_error *e)
 {
@@ -50,11 +65,18 @@ static int check_reach(const char *what, int64_t need, int64_t have, const char 
                    c->name, (long long)have, what, (long long)need, lower);
 }
 
-/* Does the calibration reach the largest shapes that the settings allow? */
+/* Does the calibration reach the largest shapes that the settings allow? Of tables only the rows
+ * must be reached: steps with more tokens are extended, and counted by cost_outside. */
 static int check_cover(const struct calibration *c, const struct cost_settings *s,
                        const struct cost_model *m, struct base_error *e)
 {
   const struct calibration_curve *d = &c->draft_layer;
+  if (c->law == CALIBRATION_TABLES)
+    return check_tables(c, s, e) ||
+                   check_reach("decode rows", s->max_rows, c->decode.rows[c->decode.nrows - 1],
+                               "max sequences", c, e)
+               ? -1
+               : 0;
   if (check_reach("tokens a step", s->max_tokens, c->body.x[c->body.n - 1],
                   "the token budget or max sequences", c, e) ||
       check_reach("sampled positions", m->max_positions, c->head.x[c->head.n - 1],
@@ -86,6 +108,33 @@ static int64_t curve_at(const struct calibration_curve *v, int64_t x)
   return (int64_t)((left + right) / (v->x[hi] - v->x[lo]));
 }
 
+/* The same with x beyond the last knot, too: there the chord of its upper half goes on (single
+ * intervals are noisy), but does not fall. */
+static int64_t curve_extended(const struct calibration_curve *v, int64_t x)
+{
+  int64_t last = v->x[v->n - 1], y = v->y[v->n - 1];
+  uint32_t half = v->n - 2;
+  if (x <= last)
+    return curve_at(v, x);
+  while (half > 0 && v->x[half] > last / 2)
+    half--;
+  if (y <= v->y[half])
+    return y;
+  return y + (int64_t)((wide)(y - v->y[half]) * (x - last) / (last - v->x[half]));
+}
+
+/* All that a step of so many tokens runs once: embedding and final norm; collectives: two
+ * all-reduce a layer, of the tokens' hidden states in bf16. ps. */
+static wide once_ps(const struct calibration *c, int64_t tokens)
+{
+  if (c->law != CALIBRATION_TABLES)
+    return 0;
+  wide ps = curve_extended(&c->once, tokens);
+  if (c->tp > 1 && c->collective.n > 1)
+    ps += (wide)2 * c->layers * curve_extended(&c->collective, 2 * tokens * c->hidden);
+  return ps;
+}
+
 /* Element-wise kernels of the model for a step of so many tokens, ps. */
 static wide elementwise_ps(const struct calibration *c, const struct cost_settings *s,
                            int64_t tokens)
@@ -104,11 +153,12 @@ static void fill_tables(const struct calibration *c, const struct cost_settings 
   m->host = s->host_step / LULL_TICK_PS;
   m->token_part[0] = m->host;
   for (uint32_t t = 1; t <= m->max_tokens; t++) {
-    wide ps = (wide)curve_at(&c->body, t) * c->layers + elementwise_ps(c, s, t) + s->host_step;
+    wide ps = (wide)curve_extended(&c->body, t) * c->layers + once_ps(c, t) +
+              elementwise_ps(c, s, t) + s->host_step;
     m->token_part[t] = (lull_ticks)(ps / LULL_TICK_PS);
   }
   for (uint32_t p = 1; p <= m->max_positions; p++)
-    m->head[p] = curve_at(&c->head, p) / LULL_TICK_PS;
+    m->head[p] = curve_extended(&c->head, p) / LULL_TICK_PS;
   for (uint32_t r = 1; s->draft_depth && r <= m->max_rows; r++) {
     wide pass = (wide)curve_at(&c->draft_layer, r) * s->draft_layers_ppm / PPM + s->draft_head;
     m->draft[r] = (lull_ticks)(pass * s->draft_depth / LULL_TICK_PS);
@@ -208,7 +258,7 @@ static int check_grid_reach(const struct calibration *c, uint32_t max_rows, stru
 
 static int allocate(const struct calibration *c, struct cost_model *m)
 {
-  size_t rows = (size_t)m->max_rows + 1, nprefill = c->prefill.n;
+  size_t rows = (size_t)m->max_rows + 1, nprefill = c->prefill.n + 1; /* TABLES: none */
   m->token_part = calloc((size_t)m->max_tokens + 1, sizeof *m->token_part);
   m->head = calloc((size_t)m->max_positions + 1, sizeof *m->head);
   m->draft = calloc(rows, sizeof *m->draft);
@@ -235,6 +285,9 @@ static void set_sizes(const struct calibration *c, const struct cost_settings *s
   m->nprefill = c->prefill.n;
   m->prefill_token_fs = c->prefill_token_fs;
   m->min_tokens = c->body.x[0];
+  m->last_tokens = c->law == CALIBRATION_TABLES ? c->body.x[c->body.n - 1] : m->max_tokens;
+  m->last_positions = c->law == CALIBRATION_TABLES ? c->head.x[c->head.n - 1] : m->max_positions;
+  m->min_context = c->decode.ctx[0];
 }
 
 struct cost_model *cost_from_calibration(const struct calibration *c, const struct cost_settings *s,
@@ -265,6 +318,13 @@ struct cost_model *cost_from_calibration(const struct calibration *c, const stru
   }
   fill_tables(c, s, m);
   fill_decode(c, m);
+  if (c->law == CALIBRATION_TABLES) {
+    if (!cost_table_compile(c, m))
+      return m;
+    base_fail_memory(e);
+    cost_free(m);
+    return NULL;
+  }
   memcpy(m->prefill_x, c->prefill.x, c->prefill.n * sizeof *m->prefill_x);
   memcpy(m->prefill_y, c->prefill.y, c->prefill.n * sizeof *m->prefill_y);
   return m;
