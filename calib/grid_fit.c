@@ -194,7 +194,7 @@ static void judge(const struct lattice *l, const struct grid_point *point, size_
 int grid_errors(uint32_t rank, const uint32_t *order, const struct grid_point *point, size_t n,
                 const char *name, struct calibration_residual *r, struct base_error *e)
 {
-  static const char *const part[] = {"", ", small", ", large"};
+  static const char *const part[] = {"", "small ", "large "};
   struct fit_errors f[3] = {{0}, {0}, {0}};
   struct lattice l = {0};
   int rc = -1;
@@ -214,7 +214,7 @@ int grid_errors(uint32_t rank, const uint32_t *order, const struct grid_point *p
   judge(&l, point, n, median_of_held(point, n, ps), f);
   for (int i = 0; i < 3; i++) {
     char full[48];
-    snprintf(full, sizeof full, "%.36s%s", name, part[i]);
+    snprintf(full, sizeof full, "%s%.36s", part[i], name);
     fit_errors_close(&f[i], full, &r[i]);
   }
   rc = 0;

@@ -28,7 +28,7 @@ int grid_make(struct lattice *l, uint32_t rank, const uint32_t *order,
               const struct grid_point *point, size_t n, struct base_error *e);
 
 /* Every fifth point against a grid made of the others: all of them, those quicker than their
- * median, the others. Fills r[3], named NAME, "NAME, small", "NAME, large". */
+ * median, the others. Fills r[3], named NAME, "small NAME", "large NAME". */
 int grid_errors(uint32_t rank, const uint32_t *order, const struct grid_point *point, size_t n,
                 const char *name, struct calibration_residual *r, struct base_error *e);
 

@@ -121,6 +121,31 @@ static int sum_operators(struct import *im, const struct operator_row *row, size
   return fit_curve_errors(v, name, next_residuals(im, 1), im->e);
 }
 
+/*
+ * No layer can be quicker than its multiplications at the GPU's peak; half as much again is allowed
+ * for clocks above those of the data sheet. What is quicker was measured on another GPU, of another
+ * model or group, or is in another unit.
+ */
+static int check_peak(const struct import *im, const struct calibration_curve *v)
+{
+  const struct llm *m = im->in->model;
+  int64_t h = m->hidden, q = (int64_t)m->q_heads * m->head_dim,
+          kv = (int64_t)m->kv_heads * m->head_dim;
+  __int128 flops = (__int128)2 * (h * (q + 2 * kv) + q * h + 3 * h * m->intermediate) / im->in->tp;
+  for (uint32_t i = 0; i < v->n; i++) {
+    int64_t least = (int64_t)(flops * v->x[i] * 1000000000000 / im->in->gpu->bf16_flops);
+    if (v->y[i] < least / 3 * 2)
+      return base_fail_at(
+          im->e, BASE_INPUT, im->t.path[OPERATORS_DENSE], 0,
+          "a layer of '%s' takes %.1f us at %lld tokens, but at the peak of '%s' "
+          "its multiplications alone take %.1f us; are the model, the GPU, --tp and "
+          "the unit right?",
+          m->name, (double)v->y[i] / 1e6, (long long)v->x[i], im->in->gpu->name,
+          (double)least / 1e6);
+  }
+  return 0;
+}
+
 static int make_dense(struct import *im)
 {
   const struct operators *t = &im->t;
@@ -129,7 +154,8 @@ static int make_dense(struct import *im)
       check_operators(im, t->sequence, t->nsequence, OPERATORS_SEQUENCE))
     return -1;
   return sum_operators(im, t->dense, t->ndense, 0, "dense layer over tokens", &c->body) ||
-                 sum_operators(im, t->dense, t->ndense, 1, "embedding, final norm", &c->once) ||
+                 check_peak(im, &c->body) ||
+                 sum_operators(im, t->dense, t->ndense, 1, "embedding and final norm", &c->once) ||
                  sum_operators(im, t->sequence, t->nsequence, 1, "head and sampler", &c->head)
              ? -1
              : 0;

@@ -167,18 +167,18 @@ static wide uneven_ticks(const struct cost_model *m, const struct cost_shape *s)
   return (m->skew_q8[rows] * cost_unevenness(s)) >> 24;
 }
 
-/* A step with chunks: one lookup. What is above the rows' own attention is the chunks'; where all
- * of it is less, the law is lowered to fit. */
+/* A step with chunks: one lookup. What is above the rows' own attention is the chunks'. Where the
+ * law of the rows alone would give more than their part here, it is lowered to fit. */
 static wide table_ticks(const struct cost_model *m, const struct cost_shape *s,
                         struct cost_step *out)
 {
   wide all = cost_table_attention(m, s);
   int64_t start_q16;
   wide rows = s->rows ? rows_ticks(m, s, &start_q16, out) : 0;
-  if (rows > all) {
-    out->slope = (lull_ticks)(out->slope * all / rows);
+  if (rows > all)
     rows = all;
-  }
+  if (s->rows && (wide)out->slope * s->ctx_q16 > rows << 16)
+    out->slope = (lull_ticks)((rows << 16) / s->ctx_q16);
   out->chunk_part = narrow(all - rows);
   if (s->rows)
     out->ctx_end_q16 = s->ctx_q16 + 1;

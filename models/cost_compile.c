@@ -200,25 +200,28 @@ static lull_ticks grid_ticks(const struct calibration *c, const struct between *
 /*
  * The slope of a piece that starts at `start` ticks and `from` tokens and is to reach `target` at
  * `to` tokens, in whole ticks a token: rounded to nearest, not negative, and no more than
- * start / from, which keeps the part that grows with contexts below the whole (only a curve that
- * grows faster than in proportion would be cut). The next piece starts where this one ends, so the
+ * (start + rest) / from, which keeps the part that grows with contexts below the whole step, of
+ * which `rest` is there besides (only a curve that grows much faster than in proportion is cut).
+ * The next piece starts where this one ends, so the
  * curve is continuous and an error of rounding, at most half a tick a token of this piece, does
  * not add up.
  */
-static lull_ticks piece_slope(lull_ticks start, int64_t from, lull_ticks target, int64_t to)
+static lull_ticks piece_slope(lull_ticks start, int64_t from, lull_ticks target, int64_t to,
+                              lull_ticks rest)
 {
   int64_t d = to - from;
   if (target <= start)
     return 0;
   lull_ticks slope = (lull_ticks)(((wide)(target - start) * 2 + d) / (2 * (wide)d));
-  return from && slope > start / from ? start / from : slope;
+  return from && slope > (start + rest) / from ? (start + rest) / from : slope;
 }
 
 /*
  * The pieces at one row count, over the sum of contexts (rows times the grid's contexts): a flat
  * one to the first knot, one between each two knots, and the last one's slope for ever.
  */
-static void fill_pieces(const struct calibration *c, uint32_t rows, struct cost_piece *p)
+static void fill_pieces(const struct calibration *c, uint32_t rows, lull_ticks rest,
+                        struct cost_piece *p)
 {
   const struct calibration_grid *g = &c->decode;
   struct between b = find_rows(g, rows);
@@ -226,11 +229,21 @@ static void fill_pieces(const struct calibration *c, uint32_t rows, struct cost_
   p[0] = (struct cost_piece){0, start, 0};
   for (uint32_t j = 0; j + 1 < g->nctx; j++) {
     int64_t from = g->ctx[j] * rows, to = g->ctx[j + 1] * rows;
-    slope = piece_slope(start, from, grid_ticks(c, &b, j + 1), to);
+    slope = piece_slope(start, from, grid_ticks(c, &b, j + 1), to, rest);
     p[j + 1] = (struct cost_piece){from << 16, start, slope};
     start += slope * (to - from);
   }
   p[g->nctx] = (struct cost_piece){(g->ctx[g->nctx - 1] * rows) << 16, start, slope};
+}
+
+/* Ticks that every step with so many rows has besides attention. By PAIRS the pieces stand in steps
+ * with chunks, too, whose GEMMs may be quicker than those of fewer tokens: there nothing is sure.
+ */
+static lull_ticks rest_of(const struct calibration *c, const struct cost_model *m, uint32_t rows)
+{
+  if (c->law != CALIBRATION_TABLES || rows > m->max_tokens)
+    return 0;
+  return m->token_part[rows] + m->head[rows <= m->max_positions ? rows : m->max_positions];
 }
 
 static void fill_decode(const struct calibration *c, struct cost_model *m)
@@ -240,7 +253,7 @@ static void fill_decode(const struct calibration *c, struct cost_model *m)
     struct between b = find_rows(g, r);
     int64_t a = g->ctx_measured[b.i], z = g->ctx_measured[b.next];
     m->ctx_limit[r] = r < g->rows[0] ? 0 : a < z ? a : z;
-    fill_pieces(c, r, m->piece + (size_t)r * m->npieces);
+    fill_pieces(c, r, rest_of(c, m, r), m->piece + (size_t)r * m->npieces);
   }
 }
 

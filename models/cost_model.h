@@ -12,7 +12,8 @@
  * One piece of the decode attention at a fixed number of rows: from the sum of contexts start_q16
  * (a whole number of tokens) to that of the next piece,
  *   ticks = start + (slope * (ctx_q16 - start_q16) >> 16),
- * with slope * start_q16 >> 16 <= start, so that slope * ctx_q16 >> 16 never exceeds the ticks.
+ * with slope * start_q16 >> 16 <= start (law TABLES: <= start and all else of a step with these
+ * rows and no chunk), so that slope * ctx_q16 >> 16 never exceeds the step's ticks.
  */
 struct cost_piece {
   int64_t start_q16;

@@ -23,6 +23,7 @@ static const struct {
     {"qwen3-0.6b", 596049920, 114688},
     {"qwen3-1.7b", 1720574976, 114688},
     {"qwen3-8b", 8190735360, 147456},
+    {"qwen3-32b", 32762123264, 262144},
     {"llama-3.1-8b", 8030261248, 131072},
 };
 
@@ -65,6 +66,10 @@ START_TEST(test_gpu)
   ck_assert_int_eq(g.host_link_bytes_per_s, 64000000000);
   ck_assert_int_eq(g.bf16_flops, 989000000000000);
   ck_assert_int_eq(g.fp8_flops, 1978000000000000);
+  ck_assert_int_eq(gpu_open("rtx-pro-6000", &g, NULL), 0);
+  ck_assert_int_eq(g.memory_bytes, INT64_C(96) << 30);
+  ck_assert_int_eq(gpu_open("rtx-4090", &g, NULL), 0);
+  ck_assert_int_eq(g.memory_bytes_per_s, 1008000000000);
 }
 END_TEST
 

@@ -7,9 +7,11 @@ suites = \
   %D%/check_base_units \
   %D%/check_calibration \
   %D%/check_cost \
+  %D%/check_cost_tables \
   %D%/check_experiment \
   %D%/check_ledger \
   %D%/check_measured \
+  %D%/check_operators \
   %D%/check_plan \
   %D%/check_policies \
   %D%/check_policies_plan \
@@ -42,7 +44,8 @@ libtesting_a_SOURCES = \
   %D%/random_scenario_print.c \
   %D%/report_fixture.h \
   %D%/script_policy.c \
-  %D%/script_policy.h
+  %D%/script_policy.h \
+  %D%/toy_tables.h
 
 LDADD = libtesting.a liblull.a $(CHECK_LIBS) $(library_libs)
 AM_CPPFLAGS += $(CHECK_CFLAGS)
