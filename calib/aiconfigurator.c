@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/outfile.h"
 #include "calib/calib.h"
 #include "calib/fit.h"
+#include "calib/source.h"
 #include "calib/tables.h"
 #include "models/calibration.h"
 #include "models/gpu.h"
@@ -140,45 +140,16 @@ static int make_gemms(struct import *im, const struct gemm_table *t)
 
 /* ------------------------------------------------------------------------------- provenance --- */
 
-/* Published files, by the SHA-256 of their gzipped CSV form, and the commit they are of. */
-static const struct {
-  const char *sha256, *url;
-} known[] = {
-#define AT_COMMIT                                                                                  \
-  "https://github.com/ai-dynamo/aiconfigurator/tree/095f58a51c4ca8e61b66ec108d86f223f8d559ce"
-    {"d1097cbb9b026a3f920c310629127e2ae2bdbd0cbce2c7e357d3ca64c19eeae8", AT_COMMIT},
-    {"d36918627ec6d6560e957d031a8fc24681c2168171c116a809b61f7080a9ad7a", AT_COMMIT},
-    {"35846a13b4baf4d8ad2007321b9f836d562f876cdfafa439937529d3d57c1e97", AT_COMMIT},
-};
-
-/* Cuts a text to fit. */
-static void put_text(char *to, size_t size, const char *text)
-{
-  size_t n = strnlen(text, size - 1);
-  memcpy(to, text, n);
-  to[n] = 0;
-}
-
 static int note_source(struct import *im, int which, const struct table_origin *o)
 {
-  struct calibration_source *s = &im->c->source[im->c->nsources];
-  const char *slash = strrchr(im->path[which], '/');
-  if (base_sha256_file(im->path[which], s->sha256, im->e))
+  struct calibration *c = im->c;
+  if (source_add(c, im->path[which], o->engine, o->kernel, "Apache-2.0",
+                 "https://github.com/ai-dynamo/aiconfigurator", im->e))
     return -1;
-  put_text(s->file, sizeof s->file, slash ? slash + 1 : im->path[which]);
-  put_text(s->engine, sizeof s->engine, o->engine);
-  put_text(s->kernel, sizeof s->kernel, o->kernel);
-  put_text(s->licence, sizeof s->licence, "Apache-2.0");
-  put_text(s->url, sizeof s->url, "https://github.com/ai-dynamo/aiconfigurator");
-  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-    if (strcmp(known[i].sha256, s->sha256) == 0)
-      put_text(s->url, sizeof s->url, known[i].url);
-  im->c->nsources++;
-  if (im->c->engine[0] && strcmp(im->c->engine, o->engine))
+  if (c->engine[0] && strcmp(c->engine, o->engine))
     return base_fail_at(im->e, BASE_INPUT, im->path[which], 0,
-                        "the table is of engine '%s', another one of '%s'", o->engine,
-                        im->c->engine);
-  put_text(im->c->engine, sizeof im->c->engine, o->engine);
+                        "the table is of engine '%s', another one of '%s'", o->engine, c->engine);
+  source_text(c->engine, sizeof c->engine, o->engine);
   return 0;
 }
 
@@ -212,61 +183,10 @@ static int import_attention(struct import *im, int which)
   return rc;
 }
 
-static const char *short_name(const char *dtype)
-{
-  return strcmp(dtype, "fp8") ? "bf16" : "fp8";
-}
-
-static int element_bytes(const char *dtype)
-{
-  return strcmp(dtype, "fp8") ? 2 : 1;
-}
-
-static void set_name(const struct import *im)
-{
-  struct calibration *c = im->c;
-  int same = strcmp(im->weight_dtype, im->kv_dtype) == 0;
-  char name[256];
-  snprintf(name, sizeof name, "%s-%s-%s%s%s", im->gpu->name, im->model->name,
-           short_name(im->weight_dtype), same ? "" : "-kv-", same ? "" : short_name(im->kv_dtype));
-  put_text(c->name, sizeof c->name, name);
-}
-
 static void set_shapes(const struct import *im)
 {
-  struct calibration *c = im->c;
-  const struct llm *m = im->model;
-  put_text(c->model, sizeof c->model, m->name);
-  put_text(c->gpu, sizeof c->gpu, im->gpu->name);
-  put_text(c->weight_dtype, sizeof c->weight_dtype, im->weight_dtype);
-  put_text(c->kv_dtype, sizeof c->kv_dtype, im->kv_dtype);
-  c->layers = m->layers;
-  c->hidden = m->hidden;
-  c->intermediate = m->intermediate;
-  c->vocab = m->vocab;
-  c->q_heads = m->q_heads;
-  c->kv_heads = m->kv_heads;
-  c->head_dim = m->head_dim;
-  c->weight_bytes = llm_weight_bytes(m, element_bytes(im->weight_dtype));
-  c->kv_bytes_per_token = llm_kv_bytes_per_token(m, element_bytes(im->kv_dtype));
-  c->gpu_memory_bytes = im->gpu->memory_bytes;
-}
-
-/* Tells what was made and how well it fits. */
-static void tell(const struct import *im)
-{
-  const struct calibration *c = im->c;
-  if (!im->talk)
-    return;
-  fprintf(im->talk, "%s: %s, weights %s, KV %s\n", c->name, c->engine, c->weight_dtype,
-          c->kv_dtype);
-  fprintf(im->talk, "  %-26s %8s %9s %7s %7s %7s\n", "curve", "samples", "held out", "p50", "p95",
-          "max");
-  for (uint32_t i = 0; i < c->nresiduals; i++) {
-    const struct calibration_residual *r = &c->residual[i];
-    fprintf(im->talk, "  %-26s %8u %9u %6.1f%% %6.1f%% %6.1f%%\n", r->curve, r->samples, r->heldout,
-            100 * r->p50, 100 * r->p95, 100 * r->max);
-  }
+  im->c->law = CALIBRATION_PAIRS;
+  source_describe(im->c, im->model, im->gpu, im->weight_dtype, im->kv_dtype, 1);
 }
 
 static int check_dtypes(const char *weight_dtype, const char *kv_dtype, struct base_error *e)
@@ -290,12 +210,11 @@ static int import_all(struct import *im)
   c->source = calloc(SOURCES, sizeof *c->source);
   if (!c->residual || !c->source)
     return base_fail_memory(im->e);
-  set_name(im);
   set_shapes(im);
   if (import_gemms(im) || import_attention(im, 1) || import_attention(im, 2))
     return -1;
   calibration_seal(c);
-  tell(im);
+  source_tell(c, im->talk);
   return 0;
 }
 

@@ -12,6 +12,8 @@
 #ifndef CALIB_CALIB_H
 #define CALIB_CALIB_H
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -44,5 +46,27 @@ int calib_import_aiconfigurator(const char *gemm_csv, const char *context_csv,
                                 const struct gpu *gpu, const char *weight_dtype,
                                 const char *kv_dtype, const char *output_h5, FILE *talk,
                                 struct base_error *e);
+
+/* LLMServingSim's tables, of one model on one GPU. */
+struct calib_operators {
+  const char *const *path; /* files in any order: dense, per_sequence, attention; perhaps skew, and
+                              an all-reduce table of AIConfigurator's */
+  size_t npaths;
+  const struct llm *model;
+  const struct gpu *gpu;
+  uint32_t tp;        /* GPUs of the tensor-parallel group; the tables are of one of them */
+  const char *engine; /* "vLLM 0.19.0"; NULL: what is known of the files, else not stated */
+};
+/*
+ * Makes a calibration by tables of them: operators are summed as often as the model runs them,
+ * attention becomes grids, uneven batches a share by rows. Sealed. Weights and KV cache are bf16.
+ * talk may be NULL; what is missing, what falls and the held-out errors are told there. NULL on
+ * failure: BASE_INPUT with file and line for bad tables, BASE_ENV for I/O and memory.
+ */
+struct calibration *calib_fit_llmservingsim(const struct calib_operators *in, FILE *talk,
+                                            struct base_error *e);
+/* The same, written to output_h5. Returns 0 or -1. */
+int calib_import_llmservingsim(const struct calib_operators *in, const char *output_h5, FILE *talk,
+                               struct base_error *e);
 
 #endif

@@ -7,5 +7,15 @@ liblull_a_SOURCES += \
   %D%/fit.c \
   %D%/fit.h \
   %D%/fit_prefill.c \
+  %D%/grid_fit.c \
+  %D%/grid_fit.h \
+  %D%/llmservingsim.c \
+  %D%/operators.c \
+  %D%/operators.h \
+  %D%/operators_falls.c \
+  %D%/skew.c \
+  %D%/skew.h \
+  %D%/source.c \
+  %D%/source.h \
   %D%/tables.c \
   %D%/tables.h

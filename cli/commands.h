@@ -12,6 +12,8 @@ int cli_check(struct cli_line *line);
 int cli_policies(struct cli_line *line);
 int cli_trace(struct cli_line *line);
 int cli_import(struct cli_line *line);
+int cli_validate(struct cli_line *line);
+int cli_calibration(struct cli_line *line);
 int cli_bench(struct cli_line *line);
 int cli_help(struct cli_line *line);
 int cli_man(struct cli_line *line);

@@ -106,6 +106,8 @@ int cli_check(struct cli_line *line)
     for (uint32_t i = 0; i < s->narms; i++)
       print_arm(s, i);
     printf("gates: %u, sweeps: %u\n", s->ngates, s->nsweeps);
+    if (s->nvalidations)
+      printf("gates of lull validate: %u\n", s->nvalidations);
     print_parameters(s);
     if (print_seeds(s, &e))
       code = cli_fail(&e);

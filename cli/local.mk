@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 lull_SOURCES += \
   %D%/bench.c \
+  %D%/calibration.c \
   %D%/commands.h \
   %D%/help.c \
   %D%/import.c \
@@ -8,10 +9,13 @@ lull_SOURCES += \
   %D%/main.c \
   %D%/options.c \
   %D%/options.h \
+  %D%/outputs.c \
+  %D%/outputs.h \
   %D%/progress.c \
   %D%/progress.h \
   %D%/run.c \
   %D%/speed_load.c \
   %D%/speed_load.h \
   %D%/speed_run.c \
-  %D%/speed_run.h
+  %D%/speed_run.h \
+  %D%/validate.c

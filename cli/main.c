@@ -27,6 +27,15 @@ const struct cli_command cli_commands[] = {
      "pools, "
      "parameters by class. Runs nothing.",
      cli_check},
+    {"validate", CLI_VALIDATE, "SCENARIO", 1, 1, "no scenario is named",
+     "simulate a measured run and compare the two",
+     "Simulates the requests of a measured run (their arrivals and lengths, instead of the "
+     "scenario's own) with one arm of a scenario, and prints for TTFT, TPOT, ITL, E2E, throughput "
+     "and concurrency what was measured, what was simulated, the errors, the distance of the two "
+     "distributions, and how single requests agree.\n\n"
+     "The gates are those of the scenario that have a statistic, and those of --gate. The exit "
+     "status is 0 if all pass, 1 if one fails, 4 if one cannot be judged.",
+     cli_validate},
     {"policies", CLI_POLICIES, "[NAME|FILE.so]...", 0, -1, "",
      "list scheduling policies with their parameters",
      "Lists the built-in policies, or those named, with every parameter: kind, default, range and "
@@ -37,14 +46,28 @@ const struct cli_command cli_commands[] = {
      "Reads a whole trace, plain or gzip, and prints its statistics, a name and a value a line: "
      "requests, span, burstiness, lengths, and a CRC-32 of its contents.",
      cli_trace},
-    {"import", CLI_IMPORT, "GEMM CONTEXT GENERATION", 3, 3,
-     "three tables are needed: GEMM, context attention, generation attention",
+    {"import", CLI_IMPORT, "FILE|DIRECTORY...", 1, -1,
+     "no table is named; 'lull help import' says which are needed",
      "turn measured kernel tables into a calibration file",
      "Fits curves to published kernel timings of one GPU, for the shapes of one model, and writes "
      "them with their residuals and where they come from.\n\n"
-     "The tables are CSV files, plain or gzip: GEMM, context (prefill) attention, and generation "
-     "(decode) attention.",
+     "The tables are CSV files, plain or gzip. From aiconfigurator, in this order: GEMM, context "
+     "(prefill) attention, and generation (decode) attention; --weights and --kv are needed.\n\n"
+     "From llmservingsim, in any order or as a directory: dense, per_sequence and attention; with "
+     "a skew table uneven batches are costed, with an all-reduce table of aiconfigurator's the "
+     "collectives of a tensor-parallel group. A file is known by its header. Times that fall as "
+     "work grows are told with their rows and kept.",
      cli_import},
+    {"calibration", CLI_CALIBRATION, "show FILE | diff A B", 2, 3,
+     "write 'lull calibration show FILE' or 'lull calibration diff A B'",
+     "say what a calibration holds, or compare two",
+     "show prints what a calibration was made for and from, what it covers, and its errors on "
+     "held-out measurements. With --max-seqs, --token-budget or --max-context it says what of such "
+     "steps would be extrapolated.\n\n"
+     "diff compares two calibrations: what they are of, and how far their times differ where both "
+     "were measured. The exit status is 1 if they differ.\n\n"
+     "FILE is the name of a built-in calibration or a path.",
+     cli_calibration},
     {"bench", CLI_BENCH, "", 0, 0, "", "measure how fast the simulator is",
      "Runs workloads of its own and prints a table, a row for each and size: rate, noise, steps "
      "and "

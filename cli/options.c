@@ -10,54 +10,80 @@
 #define AT(field) offsetof(struct cli_options, field)
 
 const struct cli_option cli_option_table[] = {
-    {"arm", 'a', "NAME", CLI_STRING, AT(arm), CLI_RUN,
-     "Run this arm only (and the baseline, where a gate compares with it)."},
-    {"seed", 's', "N", CLI_SEED, AT(seed), CLI_RUN,
+    {"arm", 'a', "NAME", CLI_STRING, AT(arm), CLI_RUN | CLI_VALIDATE,
+     "Run this arm only (and, in lull run, the baseline where a gate compares with it)."},
+    {"seed", 's', "N", CLI_SEED, AT(seed), CLI_RUN | CLI_VALIDATE,
      "Run this seed instead of the scenario's. The report says that the seed was given by hand."},
-    {"json", 0, "FILE", CLI_STRING, AT(json), CLI_RUN,
+    {"json", 0, "FILE", CLI_STRING, AT(json), CLI_RUN | CLI_VALIDATE,
      "Write the results as JSON. The same inputs give the same bytes. The file appears whole or "
      "not "
      "at all."},
-    {"requests", 0, "FILE", CLI_STRING, AT(requests), CLI_RUN,
-     "Write one row for each request of each run: times, tokens, fate. HDF5 if FILE ends in .h5 or "
-     ".hdf5, otherwise CSV."},
+    {"requests", 0, "FILE", CLI_STRING, AT(requests), CLI_RUN | CLI_VALIDATE,
+     "Write one row for each request of each run: times, tokens, fate (in lull validate: measured "
+     "and simulated times, as CSV). HDF5 if FILE ends in .h5 or .hdf5, otherwise CSV."},
     {"log", 0, "FILE.csv", CLI_STRING, AT(log), CLI_RUN,
      "Write the decision log of each run: every event, plan and action, and what the policy itself "
      "logs."},
-    {"data-dir", 'd', "FOLDER", CLI_STRING, AT(data_dir), CLI_RUN | CLI_CHECK | CLI_BENCH,
+    {"data-dir", 'd', "FOLDER", CLI_STRING, AT(data_dir),
+     CLI_RUN | CLI_CHECK | CLI_BENCH | CLI_VALIDATE,
      "Where files named data:... lie. Default: $LULL_DATA, else data/ in the source tree, else the "
      "installed data folder."},
     {"explain-fit", 0, NULL, CLI_FLAG, AT(explain_fit), CLI_RUN,
      "Print every parameter with its class (set, fitted, inferred, assumed), its reason, and how "
      "the "
      "ratio changes when it moves by 10%. Runs the scenario twice more for each."},
-    {"set", 0, "XPATH=VALUE", CLI_SET, AT(set), CLI_RUN | CLI_CHECK,
+    {"set", 0, "XPATH=VALUE", CLI_SET, AT(set), CLI_RUN | CLI_CHECK | CLI_VALIDATE,
      "Change one attribute of the scenario before it is read, for example "
      "--set \"//s:class[@id='live']/s:arrivals/@rate=12/s\"; the prefix s: is the scenario's "
      "namespace. May "
      "be "
      "given several times."},
-    {"no-fast-forward", 0, NULL, CLI_FLAG, AT(no_fast_forward), CLI_RUN,
+    {"no-fast-forward", 0, NULL, CLI_FLAG, AT(no_fast_forward), CLI_RUN | CLI_VALIDATE,
      "Simulate step by step. Slow; the results are the same, bit for bit."},
     {"no-sweeps", 0, NULL, CLI_FLAG, AT(no_sweeps), CLI_RUN,
      "Leave out the ungated tables that repeat the scenario over values of one attribute."},
-    {"quiet", 'q', NULL, CLI_FLAG, AT(quiet), CLI_RUN | CLI_IMPORT,
+    {"quiet", 'q', NULL, CLI_FLAG, AT(quiet), CLI_RUN | CLI_IMPORT | CLI_VALIDATE,
      "Say nothing of progress (there is none either where standard error is no terminal, where "
      "TERM is "
      "dumb, or where CI is set)."},
+    {"measured", 'm', "FILE", CLI_STRING, AT(measured), CLI_VALIDATE,
+     "Records of a measured run, plain or gzip: LLMServingSim's JSON lines, the JSON of vllm bench "
+     "serve --save-result --save-detailed, or CSV (arrival_ns, prompt_tokens, output_tokens, "
+     "ttft_ns, e2e_ns and optionally id, itl_ns)."},
+    {"gate", 'g', "GATE", CLI_GATE, 0, CLI_VALIDATE,
+     "Require METRIC.STATISTIC<=BOUND, beside the gates of the scenario, for example "
+     "--gate 'ttft.p95<=5%'; without a statistic of each of mean, p50, p90, p95 and p99. Metrics: "
+     "ttft, tpot, itl, e2e, throughput, concurrency. Statistics: those five and bias, of which the "
+     "size of the relative error is judged; ks; correlation (with >=). May be given several "
+     "times."},
+    {"fit", 0, "host", CLI_STRING, AT(fit), CLI_VALIDATE,
+     "Fit one scalar, host time a step, on the first half of the requests, and judge it on the "
+     "second half, beside the value that the scenario gives."},
     {"format", 'f', "FORMAT", CLI_STRING, AT(format), CLI_TRACE,
      "Format of the trace: azure, vidur, mooncake or native."},
     {"from", 0, "SOURCE", CLI_STRING, AT(from), CLI_IMPORT,
-     "Whose tables they are: aiconfigurator."},
+     "Whose tables they are: aiconfigurator or llmservingsim."},
     {"model", 0, "MODEL", CLI_STRING, AT(model), CLI_IMPORT,
      "Model description, for example qwen3-8b."},
     {"gpu", 0, "GPU", CLI_STRING, AT(gpu), CLI_IMPORT, "GPU description, for example h200-sxm."},
     {"weights", 0, "DTYPE", CLI_STRING, AT(weights), CLI_IMPORT,
-     "Number format of the weights: fp8 or bfloat16."},
+     "Number format of the weights: fp8 or bfloat16. Tables of llmservingsim are bfloat16."},
     {"kv", 0, "DTYPE", CLI_STRING, AT(kv), CLI_IMPORT,
-     "Number format of the KV cache: fp8 or bfloat16."},
+     "Number format of the KV cache: fp8 or bfloat16. Tables of llmservingsim are bfloat16."},
+    {"tp", 0, "N", CLI_COUNT, AT(tp), CLI_IMPORT,
+     "GPUs of a tensor-parallel group, of one of which the tables of llmservingsim are. Default: "
+     "1."},
+    {"engine", 0, "TEXT", CLI_STRING, AT(engine), CLI_IMPORT,
+     "Engine and version that tables of llmservingsim were measured with, for example 'vLLM "
+     "0.19.0'. Default: what is known of the published files."},
     {"output", 'o', "FILE", CLI_STRING, AT(output), CLI_IMPORT,
      "Calibration file to write (HDF5)."},
+    {"max-seqs", 0, "N", CLI_COUNT, AT(max_seqs), CLI_CALIBRATION,
+     "Decode rows of the largest step, to say what of it would be extrapolated."},
+    {"token-budget", 0, "N", CLI_COUNT, AT(token_budget), CLI_CALIBRATION,
+     "Tokens of the largest chunk, likewise."},
+    {"max-context", 0, "N", CLI_COUNT, AT(max_context), CLI_CALIBRATION,
+     "Tokens of the longest context, likewise."},
     {"workload", 'w', "NAME", CLI_STRING, AT(workload), CLI_BENCH,
      "W1 to W7; W1-log, W1-tables; out-10, out-1000; run-8, run-256; or all, the default."},
     {"requests", 'n', "N", CLI_COUNT, AT(count), CLI_BENCH,
@@ -173,6 +199,16 @@ static int parse_set(const char *text, struct cli_options *o, struct base_error 
   return 0;
 }
 
+static int add_gate(const char *text, struct cli_options *o, struct base_error *e)
+{
+  const char **more = realloc(o->gate, (o->ngates + 1) * sizeof *more);
+  if (!more)
+    return base_fail_memory(e);
+  o->gate = more;
+  o->gate[o->ngates++] = text;
+  return 0;
+}
+
 /* Stores an option's value; a string or file option given twice is an error, not a surprise. */
 static int store(const struct cli_option *def, const char *value, struct cli_options *o,
                  struct base_error *e)
@@ -188,6 +224,8 @@ static int store(const struct cli_option *def, const char *value, struct cli_opt
     return parse_seed(value, o, e);
   case CLI_SET:
     return parse_set(value, o, e);
+  case CLI_GATE:
+    return add_gate(value, o, e);
   default:
     if (!*value)
       return base_fail(e, BASE_USAGE, "--%s needs a %s, not an empty string", def->name, def->arg);
@@ -273,6 +311,9 @@ void cli_line_free(struct cli_line *line)
   for (uint32_t i = 0; i < line->options.nset; i++)
     free((char *)line->options.set[i].target);
   free(line->options.set);
+  free(line->options.gate);
+  line->options.gate = NULL;
+  line->options.ngates = 0;
   line->options.set = NULL;
   line->options.nset = 0;
 }

@@ -23,9 +23,15 @@ struct cli_options {
   int explain_fit, no_fast_forward, quiet, no_sweeps;
   struct scenario_override *set; /* [nset], owned; targets owned too */
   uint32_t nset;
+  const char *measured, *fit;                    /* validate: file, what is fitted */
+  const char **gate;                             /* validate: [ngates], owned; texts borrowed */
+  uint32_t ngates;
   const char *format;                            /* trace */
   const char *from, *model, *gpu, *weights, *kv; /* import */
   const char *output;                            /* import: file to write */
+  const char *engine;                            /* import: engine of tables that do not say it */
+  uint64_t tp;                                   /* import: GPUs of a group; 0: one */
+  uint64_t max_seqs, token_budget, max_context;  /* calibration show; 0: not given */
   const char *workload;                          /* bench */
   uint64_t count, repeat;                        /* bench: requests, runs of each; 0: default */
   int no_fork;                                   /* bench: measure in this process */
@@ -41,7 +47,9 @@ enum cli_command_bit {
   CLI_HELP = 32,
   CLI_MAN = 64,
   CLI_BENCH = 128,
-  CLI_ANY = 255
+  CLI_CALIBRATION = 256,
+  CLI_VALIDATE = 512,
+  CLI_ANY = 1023
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */
@@ -65,7 +73,7 @@ struct cli_command {
 };
 
 /* COUNT: a whole number of at least 1, in a uint64_t. */
-enum cli_kind { CLI_FLAG, CLI_STRING, CLI_COUNT, CLI_SEED, CLI_SET };
+enum cli_kind { CLI_FLAG, CLI_STRING, CLI_COUNT, CLI_SEED, CLI_SET, CLI_GATE };
 
 struct cli_option {
   const char *name;

@@ -1,74 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* lull run: one scenario, all arms and seeds; the table, the second tables, the files. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
-#include "base/outfile.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "sim/report/report.h"
 
-/* Set by a signal: the run ends at the next instant, and what there is is printed as partial. */
-static volatile int stop;
-
-static struct timespec asked; /* when */
-
-/*
- * A signal asks. A supervisor may send it to the process and to its group at once, so one within a
- * second is the same one; a later one means it, whatever the program is doing.
- */
-static void on_signal(int number)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (!stop) {
-    asked = now;
-    stop = 1;
-  } else if (now.tv_sec - asked.tv_sec > 1) {
-    signal(number, SIG_DFL);
-    raise(number);
-  }
-}
-
-static int catch_signals(struct base_error *e)
-{
-  struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-  sigemptyset(&a.sa_mask);
-  if (sigaction(SIGINT, &a, NULL) || sigaction(SIGTERM, &a, NULL))
-    return base_fail_errno(e, "cannot catch signals");
-  return 0;
-}
-
-/* Do two names stand for one regular file? A file that is not there yet is told by its name. */
-static int same_file(const char *a, const char *b)
-{
-  struct stat x, y;
-  if (!a || !b)
-    return 0;
-  if (stat(a, &x) || stat(b, &y))
-    return !strcmp(a, b);
-  return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* Before anything runs: no output stands on the scenario or on another output, and the file that is
- * written at the very end can be made. */
 static int check_outputs(const struct cli_options *o, const char *scenario, struct base_error *e)
 {
-  struct base_outfile probe = {0};
-  const char *const out[] = {o->json, o->requests, o->log};
-  for (int i = 0; i < 3; i++) {
-    if (same_file(out[i], scenario))
-      return base_fail(e, BASE_USAGE, "an output would replace the scenario '%.200s'", scenario);
-    if (same_file(out[i], out[(i + 1) % 3]))
-      return base_fail(e, BASE_USAGE, "two outputs name one file, '%.200s'", out[i]);
-  }
-  if (o->json && base_outfile_open(&probe, o->json, e))
-    return -1;
-  base_outfile_abandon(&probe);
-  return 0;
+  const char *const output[] = {o->json, o->requests, o->log};
+  return cli_check_outputs(output, 3, &scenario, 1, e);
 }
 
 /* All that a run holds, so that one place can let go of it. */
@@ -99,7 +42,7 @@ static void job_init(struct job *j, const struct cli_line *line)
                                        .has_seed = o->has_seed,
                                        .seed = o->seed,
                                        .max_repeat = o->no_fast_forward ? 1 : 0,
-                                       .stop = &stop,
+                                       .stop = &cli_stop,
                                        .progress = cli_progress_draw,
                                        .progress_ctx = &j->progress};
   j->source = (struct report_source){line->arg[0], &j->open, &j->run};
@@ -201,7 +144,7 @@ int cli_run(struct cli_line *line)
     code = cli_fail(&e);
   else if (!(j.scenario = scenario_open(line->arg[0], &j.open, &errors)))
     code = cli_fail_all(&errors);
-  else if (catch_signals(&e))
+  else if (cli_catch_signals(&e))
     code = cli_fail(&e);
   else if (run_arms(&j, &e) || run_sweeps(&j, &e) || run_explain(&j, &e) || write_files(&j, &e)) {
     cli_progress_clear(&j.progress);

@@ -62,10 +62,31 @@ static void hash_residual(struct sha256_ctx *h, const struct calibration_residua
   }
 }
 
+/* What only the law TABLES has. */
+static void hash_tables(struct sha256_ctx *h, const struct calibration *c)
+{
+  hash_number(h, c->tp);
+  hash_texts(h, c, &calibration_table_texts);
+  for (int i = 0; i < CALIBRATION_LATTICES; i++) {
+    const struct lattice *l = calibration_lattice_of(c, &calibration_lattices[i]);
+    for (uint32_t a = 0; a < l->rank; a++)
+      hash_numbers(h, l->x[a], l->n[a]);
+    hash_numbers(h, l->y, lattice_cells(l));
+  }
+  hash_number(h, c->nsamples);
+  for (uint32_t i = 0; i < c->nsamples; i++) {
+    const struct calibration_samples *s = &c->sample[i];
+    hash_texts(h, s, &calibration_sample_texts);
+    hash_number(h, s->width);
+    hash_numbers(h, s->v, (size_t)s->n * s->width);
+  }
+}
+
 static void hash_curves(struct sha256_ctx *h, const struct calibration *c)
 {
-  for (size_t i = 0; i < calibration_curves.n; i++) {
-    const struct calibration_curve *v = calibration_at(c, &calibration_curves.item[i]);
+  const struct calibration_slots *slots = calibration_curves_of(c);
+  for (size_t i = 0; i < slots->n; i++) {
+    const struct calibration_curve *v = calibration_at(c, &slots->item[i]);
     hash_numbers(h, v->x, v->n);
     hash_numbers(h, v->y, v->n);
   }
@@ -80,7 +101,7 @@ void calibration_digest(const struct calibration *c, char hex[65])
 {
   struct sha256_ctx h;
   sha256_init(&h);
-  hash_number(&h, CALIBRATION_VERSION);
+  hash_number(&h, (uint64_t)c->law);
   hash_texts(&h, c, &calibration_texts);
   hash_counts(&h, c, &calibration_shapes);
   for (size_t i = 0; i < calibration_sizes.n; i++)
@@ -92,6 +113,8 @@ void calibration_digest(const struct calibration *c, char hex[65])
   hash_number(&h, c->nsources);
   for (uint32_t i = 0; i < c->nsources; i++)
     hash_texts(&h, &c->source[i], &calibration_source_texts);
+  if (c->law == CALIBRATION_TABLES)
+    hash_tables(&h, c);
   finish_hex(&h, hex);
 }
 
@@ -136,15 +159,27 @@ static int envelope_check(const unsigned char *data, size_t n, const char *file,
 
 /* -------------------------------------------------------------------------- open and close --- */
 
+static void free_curves(struct calibration *c, const struct calibration_slots *slots)
+{
+  for (size_t i = 0; i < slots->n; i++) {
+    struct calibration_curve *v = calibration_at(c, &slots->item[i]);
+    free(v->x);
+    free(v->y);
+    *v = (struct calibration_curve){0};
+  }
+}
+
 void calibration_free(struct calibration *c)
 {
   if (!c)
     return;
-  for (size_t i = 0; i < calibration_curves.n; i++) {
-    struct calibration_curve *v = calibration_at(c, &calibration_curves.item[i]);
-    free(v->x);
-    free(v->y);
-  }
+  free_curves(c, &calibration_curves); /* some are in both lists */
+  free_curves(c, &calibration_table_curves);
+  for (int i = 0; i < CALIBRATION_LATTICES; i++)
+    lattice_free(calibration_lattice_of(c, &calibration_lattices[i]));
+  for (uint32_t i = 0; i < c->nsamples; i++)
+    free(c->sample[i].v);
+  free(c->sample);
   free(c->decode.rows);
   free(c->decode.ctx);
   free(c->decode.y);

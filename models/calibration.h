@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Calibrations: fitted curves of one model on one GPU with one engine, their residuals and where
- * they come from. One HDF5 file each (layout in docs/calibration.md), readable by h5py; written by
- * calib/, read here. The default ones are embedded in the program and found by name.
+ * Calibrations: what the operations of one model cost on one GPU with one engine, how well that
+ * meets measurements, and where these come from. One HDF5 file each (layout in
+ * docs/calibration.md), readable by h5py; written by calib/, read here. The default ones are
+ * embedded in the program and found by name.
  */
 #ifndef MODELS_CALIBRATION_H
 #define MODELS_CALIBRATION_H
@@ -12,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "models/lattice.h"
 
 /* A curve of y (integer ps) over x (integer), x strictly ascending; linear between the knots. */
 struct calibration_curve {
@@ -30,6 +32,23 @@ struct calibration_grid {
   int64_t *ctx_measured;   /* [nrows], owned: one of ctx */
 };
 
+/*
+ * How the attention of steps with chunks is told. Also the version of the file.
+ *   PAIRS   a curve over attended pairs and so much a token, to which the decode grid is added;
+ *           body holds GEMMs only, element-wise kernels are the scenario's
+ *   TABLES  grids measured with chunk and decode rows in one call; body, once and head hold every
+ *           kernel of the model
+ */
+enum calibration_law { CALIBRATION_PAIRS = 1, CALIBRATION_TABLES = 2 };
+
+/* Measured values as they were read: a matrix, one row a sample. */
+struct calibration_samples {
+  char name[48];     /* which table, which operator */
+  char columns[128]; /* names of the columns with commas between; times end in _ps */
+  uint32_t n, width; /* rows, columns */
+  int64_t *v;        /* [n * width], owned */
+};
+
 /* How well a fitted curve meets the samples it was made from and those held out of it. */
 struct calibration_residual {
   char curve[48];
@@ -46,12 +65,32 @@ struct calibration {
   char digest[65]; /* SHA-256 over the content, lower-case hex */
   uint32_t layers, hidden, intermediate, vocab, q_heads, kv_heads, head_dim;
   int64_t weight_bytes, kv_bytes_per_token, gpu_memory_bytes;
-  struct calibration_curve body;        /* GEMMs of one layer over tokens */
-  struct calibration_curve head;        /* LM head over sampled positions */
+  int law;     /* enum calibration_law */
+  uint32_t tp; /* GPUs of the tensor-parallel group; all below is of one of them. PAIRS: 1 */
+  struct calibration_curve body; /* one layer's GEMMs (TABLES: all its kernels but attention
+                                    and collectives) over tokens */
+  struct calibration_curve head; /* LM head (TABLES: and sampler) over sampled positions */
+  /* PAIRS only: */
   struct calibration_curve draft_layer; /* GEMMs of one bf16 layer over tokens (draft head) */
-  struct calibration_grid decode;       /* decode attention of one layer */
   struct calibration_curve prefill;     /* prefill attention of one layer: over attended pairs */
   int64_t prefill_token_fs;             /* and so many femtoseconds for each token of the chunks */
+  /* TABLES only: */
+  struct calibration_curve once;       /* kernels that run once a step, over tokens */
+  struct calibration_curve collective; /* one all-reduce over its bytes; two run a layer. Empty:
+                                          not measured (tp > 1) or not needed */
+  char collective_note[96];            /* where its times come from, or that they are missing */
+  struct lattice prompt; /* attention of one layer, no decode rows: chunk, history tokens */
+  struct lattice mixed;  /* with decode rows: chunk, history, rows, context tokens of a row */
+  /*
+   * Uneven batches: t = t_mean + share * (t_max - t_mean), where t_mean and t_max are the times if
+   * all rows had the mean, or the longest context; y is the share, parts a million, over rows.
+   * Empty: not measured, taken as 0.
+   */
+  struct calibration_curve skew_decode, skew_mixed; /* steps without and with chunks */
+  struct calibration_samples *sample;
+  uint32_t nsamples; /* owned */
+  /* Both: */
+  struct calibration_grid decode; /* attention of one layer of steps without chunks */
   struct calibration_residual *residual;
   uint32_t nresiduals; /* owned */
   struct calibration_source *source;

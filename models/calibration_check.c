@@ -46,9 +46,9 @@ static int check_times(const struct check *k, const char *what, const int64_t *y
 }
 
 static int check_curve(const struct check *k, const char *what, const struct calibration_curve *v,
-                       int rising)
+                       uint32_t knots, int rising)
 {
-  if (v->n < 2 || v->n > CALIBRATION_KNOTS_MAX)
+  if (v->n < knots || v->n > CALIBRATION_KNOTS_MAX)
     return wrong(k, what, "a curve has 2 to 4096 knots");
   if (check_axis(k, what, v->x, v->n, 0))
     return -1;
@@ -136,18 +136,76 @@ static int check_records(const struct check *k, const struct calibration *c)
   return 0;
 }
 
+/* Axes of sizes that a step can have, no knot twice; a chunk or a batch of 0 is no grid point. */
+static int check_lattice(const struct check *k, const struct calibration_lattice *s,
+                         const struct lattice *l)
+{
+  if (l->rank != s->rank)
+    return wrong(k, s->name, "the grid is missing");
+  for (uint32_t a = 0; a < l->rank; a++) {
+    int64_t least = strcmp(s->axis[a], "history") ? 1 : 0;
+    if (!l->n[a] || l->n[a] > CALIBRATION_KNOTS_MAX)
+      return wrong(k, s->name, "an axis has 1 to 4096 knots");
+    if (check_axis(k, s->name, l->x[a], l->n[a], least))
+      return -1;
+    if (l->x[a][l->n[a] - 1] > 1 << 24)
+      return wrong(k, s->name, "a knot is beyond 2^24 tokens");
+  }
+  return check_times(k, s->name, l->y, lattice_cells(l), 0);
+}
+
+static int check_samples(const struct check *k, const struct calibration *c)
+{
+  if (c->nsamples > CALIBRATION_ENTRIES_MAX)
+    return wrong(k, "samples", "there are more than 64 sets");
+  for (uint32_t i = 0; i < c->nsamples; i++) {
+    const struct calibration_samples *s = &c->sample[i];
+    if (check_texts(k, s, &calibration_sample_texts, 0))
+      return -1;
+    if (s->n > CALIBRATION_SAMPLES_MAX || s->width < 1 || s->width > CALIBRATION_WIDTH_MAX)
+      return wrong(k, s->name, "there are too many samples or columns");
+  }
+  return 0;
+}
+
+static int check_share(const struct check *k, const char *what, const struct calibration_curve *v)
+{
+  for (uint32_t i = 0; i < v->n; i++)
+    if (v->y[i] > 1000000)
+      return wrong(k, what, "a share is above 1");
+  return 0;
+}
+
+static int check_tables(const struct check *k, const struct calibration *c)
+{
+  if (c->tp < 1 || c->tp > 1024)
+    return wrong(k, "tp", "must be 1 to 1024");
+  if (check_texts(k, c, &calibration_table_texts, 0) ||
+      check_share(k, "skew_decode", &c->skew_decode) ||
+      check_share(k, "skew_mixed", &c->skew_mixed))
+    return -1;
+  for (int i = 0; i < CALIBRATION_LATTICES; i++)
+    if (check_lattice(k, &calibration_lattices[i],
+                      calibration_lattice_of(c, &calibration_lattices[i])))
+      return -1;
+  return check_samples(k, c);
+}
+
 int calibration_check(const struct calibration *c, const char *file, struct base_error *e)
 {
   struct check k = {file, e};
+  const struct calibration_slots *slots = calibration_curves_of(c);
   if (check_texts(&k, c, &calibration_texts, 0) || check_numbers(&k, c))
     return -1;
-  for (size_t i = 0; i < calibration_curves.n; i++) {
-    const struct calibration_curve *v = calibration_at(c, &calibration_curves.item[i]);
-    if (check_curve(&k, calibration_curves.item[i].name, v, v == &c->prefill))
+  for (size_t i = 0; i < slots->n; i++) {
+    const struct calibration_curve *v = calibration_at(c, &slots->item[i]);
+    if (check_curve(&k, slots->item[i].name, v, slots->item[i].knots, v == &c->prefill))
       return -1;
   }
-  if (c->prefill.x[0] != 0)
+  if (c->law == CALIBRATION_PAIRS && c->prefill.x[0] != 0)
     return wrong(&k, "prefill", "the first knot must be at 0 pairs");
+  if (c->law == CALIBRATION_TABLES && check_tables(&k, c))
+    return -1;
   if (check_grid(&k, &c->decode))
     return -1;
   return check_records(&k, c);

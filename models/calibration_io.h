@@ -16,28 +16,35 @@
 
 enum {
   CALIBRATION_ENVELOPE = 512,
-  CALIBRATION_VERSION = 1,
-  CALIBRATION_KNOTS_MAX = 4096,    /* of a curve, or one axis of the grid */
-  CALIBRATION_CELLS_MAX = 1 << 18, /* of the grid */
-  CALIBRATION_ENTRIES_MAX = 64,    /* residuals, sources */
-  CALIBRATION_FILE_MAX = 4 << 20   /* bytes */
+  CALIBRATION_KNOTS_MAX = 4096,      /* of a curve, or one axis of the grid */
+  CALIBRATION_CELLS_MAX = 1 << 18,   /* of the grid */
+  CALIBRATION_ENTRIES_MAX = 64,      /* residuals, sources */
+  CALIBRATION_SAMPLES_MAX = 1 << 18, /* rows of a set of samples */
+  CALIBRATION_WIDTH_MAX = 16,        /* columns of one */
+  CALIBRATION_FILE_MAX = 64 << 20    /* bytes */
 };
 #define CALIBRATION_FORMAT "lull calibration"
 
 /* A member of a struct: a char array, a number, or a curve. */
 struct calibration_slot {
-  const char *name, *unit; /* unit "": none */
+  const char *name, *unit; /* unit "": none. Of a curve: of x */
   size_t offset, size;     /* size: of a char array */
+  const char *y_unit;      /* of a curve */
+  uint32_t knots;          /* of a curve: fewest knots that it must have */
 };
 struct calibration_slots {
   const struct calibration_slot *item;
   size_t n;
 };
 
-extern const struct calibration_slots calibration_texts;  /* char[] of struct calibration */
-extern const struct calibration_slots calibration_shapes; /* its uint32_t */
-extern const struct calibration_slots calibration_sizes;  /* its int64_t */
-extern const struct calibration_slots calibration_curves; /* its curves; unit is that of x */
+extern const struct calibration_slots calibration_texts;        /* char[] of struct calibration */
+extern const struct calibration_slots calibration_shapes;       /* its uint32_t */
+extern const struct calibration_slots calibration_sizes;        /* its int64_t */
+extern const struct calibration_slots calibration_curves;       /* its curves, law PAIRS */
+extern const struct calibration_slots calibration_table_curves; /* its curves, law TABLES */
+extern const struct calibration_slots
+    calibration_table_texts; /* its char[] that are TABLES' only */
+extern const struct calibration_slots calibration_sample_texts;    /* of struct _samples */
 extern const struct calibration_slots calibration_residual_texts;  /* of struct _residual */
 extern const struct calibration_slots calibration_residual_counts; /* uint32_t */
 extern const struct calibration_slots calibration_residual_reals;  /* double */
@@ -46,6 +53,28 @@ extern const struct calibration_slots calibration_source_texts;    /* of struct 
 static inline void *calibration_at(const void *base, const struct calibration_slot *s)
 {
   return (char *)(size_t)base + s->offset;
+}
+
+/* The curves that a calibration has by its law. */
+static inline const struct calibration_slots *calibration_curves_of(const struct calibration *c)
+{
+  return c->law == CALIBRATION_TABLES ? &calibration_table_curves : &calibration_curves;
+}
+
+/* A lattice in the file: its group and the names of its axes. */
+struct calibration_lattice {
+  const char *name;
+  size_t offset;
+  uint32_t rank;
+  const char *axis[LATTICE_RANK];
+};
+enum { CALIBRATION_LATTICES = 2 };
+extern const struct calibration_lattice calibration_lattices[CALIBRATION_LATTICES];
+
+static inline struct lattice *calibration_lattice_of(const struct calibration *c,
+                                                     const struct calibration_lattice *s)
+{
+  return (struct lattice *)((char *)(size_t)c + s->offset);
 }
 
 /* The content of a HDF5 image, unchecked but for sizes; NULL on failure. `file` is for messages. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Reads the HDF5 image of a calibration. Sizes are bounded before anything is allocated. */
 #include <hdf5.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,10 +101,10 @@ static int get_number(const struct source *s, const char *name, int64_t min, int
   return 0;
 }
 
-/* An open dataset and its size. */
+/* An open dataset and its size; values beyond these limits are refused. */
 struct array {
   hid_t set, space, type;
-  hsize_t dims[2];
+  hsize_t dims[LATTICE_RANK];
   int rank;
 };
 
@@ -119,40 +120,76 @@ static void array_close(struct array *a)
 
 static int array_open(const struct source *s, const char *name, int rank, struct array *a)
 {
-  *a = (struct array){-1, -1, -1, {0, 0}, rank};
+  *a = (struct array){-1, -1, -1, {0}, rank};
   if (s->at < 0 || H5Lexists(s->at, name, H5P_DEFAULT) <= 0 ||
       (a->set = H5Dopen2(s->at, name, H5P_DEFAULT)) < 0)
     return wrong(s, name, "this dataset is missing");
   a->space = H5Dget_space(a->set);
   a->type = H5Dget_type(a->set);
   if (a->space < 0 || a->type < 0 || H5Sget_simple_extent_ndims(a->space) != rank ||
-      H5Sget_simple_extent_dims(a->space, a->dims, NULL) != rank ||
-      a->dims[0] > CALIBRATION_KNOTS_MAX || a->dims[1] > CALIBRATION_KNOTS_MAX ||
-      (rank == 2 && a->dims[0] * a->dims[1] > CALIBRATION_CELLS_MAX))
-    return wrong(s, name, "the dataset has the wrong rank or is too large");
+      H5Sget_simple_extent_dims(a->space, a->dims, NULL) != rank)
+    return wrong(s, name, "the dataset has the wrong rank");
   return 0;
 }
 
-/* Reads a new array of numbers: n of rank 1 (n == 0: however many, told in *n), or n x m. */
-static int64_t *get_numbers(const struct source *s, const char *name, uint32_t *n, uint32_t m)
+/* Is every dimension at most `most`, and all of it at most CALIBRATION_CELLS_MAX? */
+static int array_fits(const struct source *s, const char *name, const struct array *a, hsize_t most)
+{
+  hsize_t cells = 1;
+  for (int i = 0; i < a->rank; i++) {
+    if (a->dims[i] > most || cells > CALIBRATION_CELLS_MAX)
+      return wrong(s, name, "the dataset is too large");
+    cells *= a->dims[i];
+  }
+  return a->rank > 1 && cells > CALIBRATION_CELLS_MAX ? wrong(s, name, "the dataset is too large")
+                                                      : 0;
+}
+
+/* Reads all of an open dataset of numbers into a new array of `cells`. */
+static int64_t *array_read(const struct source *s, const char *name, const struct array *a,
+                           size_t cells)
+{
+  int64_t *v = calloc(cells + 1, sizeof *v);
+  if (!v) {
+    base_fail_memory(s->e);
+  } else if (cells && H5Dread(a->set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) < 0) {
+    wrong(s, name, "cannot be read");
+    free(v);
+    v = NULL;
+  }
+  return v;
+}
+
+/* Reads a new array of numbers of these dimensions. */
+static int64_t *get_block(const struct source *s, const char *name, int rank, const uint32_t *dims)
 {
   struct array a;
-  int64_t *v = NULL;
-  int rc = array_open(s, name, m ? 2 : 1, &a);
-  if (!rc &&
-      (H5Tget_class(a.type) != H5T_INTEGER || (*n && a.dims[0] != *n) || (m && a.dims[1] != m)))
-    rc = wrong(s, name, "must be whole numbers, as many as its axes say");
-  if (!rc) {
-    *n = (uint32_t)a.dims[0];
-    v = calloc((size_t)*n * (m ? m : 1) + 1, sizeof *v);
-    if (!v)
-      base_fail_memory(s->e);
-    else if (H5Dread(a.set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, v) < 0) {
-      wrong(s, name, "cannot be read");
-      free(v);
-      v = NULL;
-    }
+  size_t cells = 1;
+  int rc = array_open(s, name, rank, &a);
+  if (!rc)
+    rc = array_fits(s, name, &a, CALIBRATION_SAMPLES_MAX);
+  for (int i = 0; !rc && i < rank; i++) {
+    if (a.dims[i] != dims[i] || H5Tget_class(a.type) != H5T_INTEGER)
+      rc = wrong(s, name, "must be whole numbers, as many as its axes say");
+    cells *= dims[i];
   }
+  int64_t *v = rc ? NULL : array_read(s, name, &a, cells);
+  array_close(&a);
+  return v;
+}
+
+/* Reads a new array of however many numbers, told in *n. */
+static int64_t *get_axis(const struct source *s, const char *name, uint32_t *n)
+{
+  struct array a;
+  int rc = array_open(s, name, 1, &a);
+  if (!rc)
+    rc = array_fits(s, name, &a, CALIBRATION_KNOTS_MAX);
+  if (!rc && H5Tget_class(a.type) != H5T_INTEGER)
+    rc = wrong(s, name, "must be whole numbers");
+  if (!rc)
+    *n = (uint32_t)a.dims[0];
+  int64_t *v = rc ? NULL : array_read(s, name, &a, *n);
   array_close(&a);
   return v;
 }
@@ -206,24 +243,34 @@ static int get_length(const struct source *s, const char *name, uint32_t *n)
 
 static int read_curve(const struct source *s, struct calibration_curve *v)
 {
-  v->x = get_numbers(s, "x", &v->n, 0);
+  v->x = get_axis(s, "x", &v->n);
   if (!v->x)
     return -1;
-  v->y = get_numbers(s, "y", &v->n, 0);
+  v->y = get_block(s, "y", 1, &v->n);
   return v->y ? 0 : -1;
 }
 
 static int read_grid(const struct source *s, struct calibration_grid *g)
 {
-  if (!(g->rows = get_numbers(s, "rows", &g->nrows, 0)) ||
-      !(g->ctx = get_numbers(s, "ctx", &g->nctx, 0)))
+  if (!(g->rows = get_axis(s, "rows", &g->nrows)) || !(g->ctx = get_axis(s, "ctx", &g->nctx)))
     return -1;
   if (!g->nrows || !g->nctx)
     return wrong(s, "rows, ctx", "the grid is empty");
-  if (!(g->ctx_measured = get_numbers(s, "ctx_measured", &g->nrows, 0)))
+  if (!(g->ctx_measured = get_block(s, "ctx_measured", 1, &g->nrows)))
     return -1;
-  g->y = get_numbers(s, "y", &g->nrows, g->nctx);
+  g->y = get_block(s, "y", 2, (const uint32_t[]){g->nrows, g->nctx});
   return g->y ? 0 : -1;
+}
+
+static int read_lattice(const struct source *s, const struct calibration_lattice *what,
+                        struct lattice *l)
+{
+  l->rank = what->rank;
+  for (uint32_t a = 0; a < l->rank; a++)
+    if (!(l->x[a] = get_axis(s, what->axis[a], &l->n[a])))
+      return -1;
+  l->y = get_block(s, "y", (int)l->rank, l->n);
+  return l->y ? 0 : -1;
 }
 
 static int read_counts(const struct source *s, struct calibration *c)
@@ -276,6 +323,44 @@ static int read_sources(const struct source *s, struct calibration *c)
   return 0;
 }
 
+static int read_sample(const struct source *s, uint32_t i, struct calibration_samples *to)
+{
+  struct array a;
+  char name[16];
+  snprintf(name, sizeof name, "data%u", i);
+  int rc = array_open(s, name, 2, &a);
+  if (!rc)
+    rc = array_fits(s, name, &a, CALIBRATION_SAMPLES_MAX);
+  if (!rc && H5Tget_class(a.type) != H5T_INTEGER)
+    rc = wrong(s, name, "must be whole numbers");
+  if (!rc) {
+    to->n = (uint32_t)a.dims[0];
+    to->width = (uint32_t)a.dims[1];
+    to->v = array_read(s, name, &a, (size_t)to->n * to->width);
+    rc = to->v ? 0 : -1;
+  }
+  array_close(&a);
+  return rc;
+}
+
+static int read_samples(const struct source *s, struct calibration *c)
+{
+  uint32_t n;
+  if (get_length(s, calibration_sample_texts.item[0].name, &n))
+    return -1;
+  c->sample = calloc(n + 1u, sizeof *c->sample);
+  if (!c->sample)
+    return base_fail_memory(s->e);
+  c->nsamples = n;
+  for (size_t k = 0; k < calibration_sample_texts.n; k++)
+    if (get_texts(s, &calibration_sample_texts.item[k], n, c->sample, sizeof *c->sample))
+      return -1;
+  for (uint32_t i = 0; i < n; i++)
+    if (read_sample(s, i, &c->sample[i]))
+      return -1;
+  return 0;
+}
+
 static int read_root(const struct source *s, struct calibration *c)
 {
   char format[sizeof CALIBRATION_FORMAT];
@@ -286,10 +371,12 @@ static int read_root(const struct source *s, struct calibration *c)
     return wrong(s, "format", "this is no calibration");
   if (get_number(s, "version", 1, INT64_MAX, &v))
     return -1;
-  if (v != CALIBRATION_VERSION)
+  if (v != CALIBRATION_PAIRS && v != CALIBRATION_TABLES)
     return wrong(s, "version",
                  "this version of the format is not known; update the program, or "
                  "make the calibration again with lull import");
+  c->law = (int)v;
+  c->tp = 1;
   if (get_text(s, "digest", c->digest, sizeof c->digest))
     return -1;
   for (size_t i = 0; i < calibration_texts.n; i++) {
@@ -311,37 +398,64 @@ static int read_root(const struct source *s, struct calibration *c)
   return 0;
 }
 
-/* Runs one of the readers above in the group `name`. */
-enum part { PART_CURVE, PART_GRID, PART_RESIDUALS, PART_SOURCES };
-static int read_group(const struct source *root, const char *name, enum part part,
-                      struct calibration *c, void *to)
+/* Opens the group `name` of the root; closed by close_part. */
+static int open_part(const struct source *root, const char *name, struct source *s)
 {
-  struct source s = {-1, name, root->file, root->e};
+  *s = (struct source){-1, name, root->file, root->e};
   if (H5Lexists(root->at, name, H5P_DEFAULT) > 0)
-    s.at = H5Gopen2(root->at, name, H5P_DEFAULT);
-  if (s.at < 0)
-    return wrong(root, name, "this group is missing");
-  int rc = part == PART_CURVE       ? read_curve(&s, to)
-           : part == PART_GRID      ? read_grid(&s, to)
-           : part == PART_RESIDUALS ? read_residuals(&s, c)
-                                    : read_sources(&s, c);
-  H5Gclose(s.at);
+    s->at = H5Gopen2(root->at, name, H5P_DEFAULT);
+  return s->at < 0 ? wrong(root, name, "this group is missing") : 0;
+}
+
+static int close_part(const struct source *s, int rc)
+{
+  H5Gclose(s->at);
   return rc;
+}
+
+static int read_curves(const struct source *root, struct calibration *c)
+{
+  const struct calibration_slots *slots = calibration_curves_of(c);
+  struct source s;
+  for (size_t i = 0; i < slots->n; i++)
+    if (open_part(root, slots->item[i].name, &s) ||
+        close_part(&s, read_curve(&s, calibration_at(c, &slots->item[i]))))
+      return -1;
+  return 0;
+}
+
+/* What only the law TABLES has. */
+static int read_tables(const struct source *root, struct calibration *c)
+{
+  struct source s;
+  int64_t tp;
+  if (get_number(root, "tp", 1, UINT32_MAX, &tp))
+    return -1;
+  c->tp = (uint32_t)tp;
+  for (size_t i = 0; i < calibration_table_texts.n; i++) {
+    const struct calibration_slot *t = &calibration_table_texts.item[i];
+    if (get_text(root, t->name, calibration_at(c, t), t->size))
+      return -1;
+  }
+  for (int i = 0; i < CALIBRATION_LATTICES; i++) {
+    const struct calibration_lattice *l = &calibration_lattices[i];
+    if (open_part(root, l->name, &s) ||
+        close_part(&s, read_lattice(&s, l, calibration_lattice_of(c, l))))
+      return -1;
+  }
+  return open_part(root, "samples", &s) ? -1 : close_part(&s, read_samples(&s, c));
 }
 
 static int read_content(const struct source *root, struct calibration *c)
 {
-  if (read_root(root, c))
+  struct source s;
+  if (read_root(root, c) || read_curves(root, c))
     return -1;
-  for (size_t i = 0; i < calibration_curves.n; i++) {
-    const struct calibration_slot *t = &calibration_curves.item[i];
-    if (read_group(root, t->name, PART_CURVE, c, calibration_at(c, t)))
-      return -1;
-  }
-  if (read_group(root, "decode", PART_GRID, c, &c->decode) ||
-      read_group(root, "residuals", PART_RESIDUALS, c, NULL))
+  if (open_part(root, "decode", &s) || close_part(&s, read_grid(&s, &c->decode)) ||
+      open_part(root, "residuals", &s) || close_part(&s, read_residuals(&s, c)) ||
+      open_part(root, "sources", &s) || close_part(&s, read_sources(&s, c)))
     return -1;
-  return read_group(root, "sources", PART_SOURCES, c, NULL);
+  return c->law == CALIBRATION_TABLES ? read_tables(root, c) : 0;
 }
 
 /* Opens the bytes as a file, read-only; the library makes its own copy. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Makes the HDF5 image of a calibration: in memory, without times, so equal content is equal
  * bytes. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +14,28 @@ struct writer {
   hid_t create; /* dataset creation without times */
 };
 
-/* A dataset of n (or n x m, where m > 0) values, with its unit. */
-static void put_array(struct writer *w, hid_t at, const char *name, const char *unit, hsize_t n,
-                      hsize_t m, hid_t disk, hid_t memory, const void *values)
+/* A dataset of rank dimensions, with its unit. */
+static void put_block(struct writer *w, hid_t at, const char *name, const char *unit, int rank,
+                      const hsize_t *dims, hid_t disk, hid_t memory, const void *values)
 {
-  hsize_t dims[2] = {n, m};
-  hid_t space = H5Screate_simple(m ? 2 : 1, dims, NULL);
+  hid_t space = H5Screate_simple(rank, dims, NULL);
   hid_t d = space < 0 ? -1 : H5Dcreate2(at, name, disk, space, H5P_DEFAULT, w->create, H5P_DEFAULT);
-  base_h5_note(&w->h,
-               d < 0 || (n && H5Dwrite(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0));
+  base_h5_note(
+      &w->h, d < 0 || (dims[0] && H5Dwrite(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0));
   if (d >= 0 && *unit)
     base_h5_put_text(&w->h, d, "unit", unit);
   if (d >= 0)
     H5Dclose(d);
   if (space >= 0)
     H5Sclose(space);
+}
+
+/* The same of n, or n x m where m > 0. */
+static void put_array(struct writer *w, hid_t at, const char *name, const char *unit, hsize_t n,
+                      hsize_t m, hid_t disk, hid_t memory, const void *values)
+{
+  const hsize_t dims[2] = {n, m};
+  put_block(w, at, name, unit, m ? 2 : 1, dims, disk, memory, values);
 }
 
 static void put_numbers(struct writer *w, hid_t at, const char *name, const char *unit, hsize_t n,
@@ -47,9 +55,12 @@ static hid_t open_group(struct writer *w, const char *name, const char *what)
 static void write_curve(struct writer *w, const struct calibration_slot *s,
                         const struct calibration_curve *v)
 {
-  hid_t g = open_group(w, s->name, "time of one layer (of the whole head) over x");
+  int time = strcmp(s->y_unit, "ps") == 0;
+  hid_t g = open_group(w, s->name,
+                       time ? "time of one layer (of the whole head) over x"
+                            : "share of the way from t_mean to t_max over x");
   put_numbers(w, g, "x", s->unit, v->n, 0, v->x);
-  put_numbers(w, g, "y", "ps", v->n, 0, v->y);
+  put_numbers(w, g, "y", s->y_unit, v->n, 0, v->y);
   base_h5_close_group(g);
 }
 
@@ -60,6 +71,20 @@ static void write_grid(struct writer *w, const struct calibration_grid *v)
   put_numbers(w, g, "ctx", "tokens", v->nctx, 0, v->ctx);
   put_numbers(w, g, "ctx_measured", "tokens", v->nrows, 0, v->ctx_measured);
   put_numbers(w, g, "y", "ps", v->nrows, v->nctx, v->y);
+  base_h5_close_group(g);
+}
+
+static void write_lattice(struct writer *w, const struct calibration_lattice *s,
+                          const struct lattice *l)
+{
+  hsize_t dims[LATTICE_RANK];
+  hid_t g = open_group(w, s->name, "attention of one layer, chunk and decode rows in one call");
+  for (uint32_t a = 0; a < l->rank; a++) {
+    dims[a] = l->n[a];
+    put_numbers(w, g, s->axis[a], strcmp(s->axis[a], "rows") ? "tokens" : "rows", l->n[a], 0,
+                l->x[a]);
+  }
+  put_block(w, g, "y", "ps", (int)l->rank, dims, H5T_STD_I64LE, H5T_NATIVE_INT64, l->y);
   base_h5_close_group(g);
 }
 
@@ -103,10 +128,36 @@ static void write_sources(struct writer *w, const struct calibration *c)
   base_h5_close_group(g);
 }
 
+static void write_samples(struct writer *w, const struct calibration *c)
+{
+  hid_t g = open_group(w, "samples", "measured values, one row a sample; their columns by name");
+  for (size_t k = 0; k < calibration_sample_texts.n; k++)
+    write_texts(w, g, &calibration_sample_texts.item[k], c->nsamples, c->sample, sizeof *c->sample);
+  for (uint32_t i = 0; i < c->nsamples; i++) {
+    const struct calibration_samples *s = &c->sample[i];
+    char name[16];
+    snprintf(name, sizeof name, "data%u", i);
+    put_numbers(w, g, name, "", s->n, s->width, s->v);
+  }
+  base_h5_close_group(g);
+}
+
+/* What only the law TABLES has. */
+static void write_tables(struct writer *w, const struct calibration *c)
+{
+  base_h5_put_number(&w->h, w->h.file, "tp", c->tp);
+  for (size_t i = 0; i < calibration_table_texts.n; i++)
+    base_h5_put_text(&w->h, w->h.file, calibration_table_texts.item[i].name,
+                     calibration_at(c, &calibration_table_texts.item[i]));
+  for (int i = 0; i < CALIBRATION_LATTICES; i++)
+    write_lattice(w, &calibration_lattices[i], calibration_lattice_of(c, &calibration_lattices[i]));
+  write_samples(w, c);
+}
+
 static void write_content(struct writer *w, const struct calibration *c)
 {
   base_h5_put_text(&w->h, w->h.file, "format", CALIBRATION_FORMAT);
-  base_h5_put_number(&w->h, w->h.file, "version", CALIBRATION_VERSION);
+  base_h5_put_number(&w->h, w->h.file, "version", c->law);
   base_h5_put_text(&w->h, w->h.file, "digest", c->digest);
   for (size_t i = 0; i < calibration_texts.n; i++)
     base_h5_put_text(&w->h, w->h.file, calibration_texts.item[i].name,
@@ -117,11 +168,14 @@ static void write_content(struct writer *w, const struct calibration *c)
   for (size_t i = 0; i < calibration_sizes.n; i++)
     base_h5_put_number(&w->h, w->h.file, calibration_sizes.item[i].name,
                        *(const int64_t *)calibration_at(c, &calibration_sizes.item[i]));
-  for (size_t i = 0; i < calibration_curves.n; i++)
-    write_curve(w, &calibration_curves.item[i], calibration_at(c, &calibration_curves.item[i]));
+  const struct calibration_slots *slots = calibration_curves_of(c);
+  for (size_t i = 0; i < slots->n; i++)
+    write_curve(w, &slots->item[i], calibration_at(c, &slots->item[i]));
   write_grid(w, &c->decode);
   write_residuals(w, c);
   write_sources(w, c);
+  if (c->law == CALIBRATION_TABLES)
+    write_tables(w, c);
 }
 
 /* The file lives in memory only. Its format is the earliest: the images that the library gives of

@@ -59,6 +59,10 @@ void cost_free(struct cost_model *m)
   free(m->ctx_limit);
   free(m->prefill_x);
   free(m->prefill_y);
+  free(m->skew_q8);
+  free(m->skew_ppm);
+  lattice_free(&m->prompt);
+  lattice_free(&m->mixed);
   free(m);
 }
 
@@ -72,9 +76,10 @@ static int64_t tokens_of(const struct cost_model *m, const struct cost_shape *s)
   return (int64_t)s->rows * m->row_tokens + s->chunk_tokens;
 }
 
+/* An engine with measured head and sampler samples every chunk, whether its prompt ends or not. */
 static int64_t positions_of(const struct cost_model *m, const struct cost_shape *s)
 {
-  return (int64_t)s->rows * m->row_tokens + s->chunk_ends;
+  return (int64_t)s->rows * m->row_tokens + (cost_by_tables(m) ? s->chunks : s->chunk_ends);
 }
 
 /* Entry i of a table whose last index is `last`; beyond it, the last interval goes on (but does
@@ -153,26 +158,64 @@ static void eval_analytic(const struct cost_model *m, const struct cost_shape *s
   finish(plus(ticks, out->chunk_part), 0, out);
 }
 
-/* Out of line: the analytic form, which has few registers to save, must not pay for it. */
-__attribute__((noinline)) static void eval_calibrated(const struct cost_model *m, const struct cost_shape *s,
-                            struct cost_step *out)
+/* Attention of the rows of a step without chunks, but for its unevenness: ticks, and the law. */
+static wide rows_ticks(const struct cost_model *m, const struct cost_shape *s, int64_t *start_q16,
+                       struct cost_step *out)
 {
-  wide chunks = chunk_ticks(m, s);
-  wide ticks = look_up(m->token_part, m->max_tokens, tokens_of(m, s)) +
-               look_up(m->head, m->max_positions, positions_of(m, s)) + chunks;
+  uint32_t rows = s->rows <= m->max_rows ? s->rows : m->max_rows;
+  const struct cost_piece *p = find_piece(m, rows, s->ctx_q16, &out->ctx_end_q16);
+  *start_q16 = p->start_q16;
+  out->slope = p->slope;
+  return p->start + (((wide)p->slope * (s->ctx_q16 - p->start_q16)) >> 16);
+}
+
+/* What uneven contexts add to it. Where rows verify drafts they may grow unlike, so that this would
+ * be no constant of a run; it is left out there. */
+static wide uneven_ticks(const struct cost_model *m, const struct cost_shape *s)
+{
+  if (!m->skew_q8 || !s->ctx_max_q16 || m->row_tokens != 1)
+    return 0;
+  uint32_t rows = s->rows <= m->max_rows ? s->rows : m->max_rows;
+  return (m->skew_q8[rows] * cost_unevenness(s)) >> 24;
+}
+
+/* A step with chunks: one lookup. What is above the rows' own attention is the chunks'. Where the
+ * law of the rows alone would give more than their part here, it is lowered to fit. */
+static wide table_ticks(const struct cost_model *m, const struct cost_shape *s,
+                        struct cost_step *out)
+{
+  wide all = cost_table_attention(m, s);
+  int64_t start_q16;
+  wide rows = s->rows ? rows_ticks(m, s, &start_q16, out) : 0;
+  if (rows > all)
+    rows = all;
+  if (s->rows && (wide)out->slope * s->ctx_q16 > rows << 16)
+    out->slope = (lull_ticks)((rows << 16) / s->ctx_q16);
+  out->chunk_part = narrow(all - rows);
+  if (s->rows)
+    out->ctx_end_q16 = s->ctx_q16 + 1;
+  return all;
+}
+
+/* Out of line: the analytic form, which has few registers to save, must not pay for it. */
+__attribute__((noinline)) static void
+eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
+{
   int64_t start_q16 = 0;
-  out->slope = 0;
-  out->host = m->host;
-  out->chunk_part = narrow(chunks);
-  out->ctx_end_q16 = INT64_MAX;
-  if (s->rows) {
-    uint32_t rows = s->rows <= m->max_rows ? s->rows : m->max_rows;
-    const struct cost_piece *p = find_piece(m, rows, s->ctx_q16, &out->ctx_end_q16);
-    start_q16 = p->start_q16;
-    out->slope = p->slope;
-    ticks += p->start + (((wide)p->slope * (s->ctx_q16 - start_q16)) >> 16);
-    ticks += look_up(m->draft, m->max_rows, s->rows);
+  wide ticks = look_up(m->token_part, m->max_tokens, tokens_of(m, s)) +
+               look_up(m->head, m->max_positions, positions_of(m, s));
+  *out = (struct cost_step){.host = m->host, .ctx_end_q16 = INT64_MAX};
+  if (s->chunk_tokens && cost_by_tables(m)) {
+    ticks += table_ticks(m, s, out);
+  } else {
+    wide chunks = chunk_ticks(m, s);
+    out->chunk_part = narrow(chunks);
+    ticks += chunks;
+    if (s->rows)
+      ticks += rows_ticks(m, s, &start_q16, out) + uneven_ticks(m, s);
   }
+  if (s->rows)
+    ticks += look_up(m->draft, m->max_rows, s->rows);
   finish(narrow(ticks), start_q16, out);
 }
 
@@ -184,16 +227,42 @@ void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct co
     eval_calibrated(m, s, out);
 }
 
+/* Rows without chunks: their number and mean context. */
+static unsigned outside_rows(const struct cost_model *m, const struct cost_shape *s)
+{
+  unsigned bits = 0;
+  uint32_t rows = s->rows <= m->max_rows ? s->rows : m->max_rows;
+  if (!s->rows)
+    return 0;
+  if (s->rows > m->max_rows)
+    bits |= COST_ROWS;
+  if ((wide)s->ctx_q16 > (wide)m->ctx_limit[rows] * s->rows * LULL_Q16_ONE)
+    bits |= COST_CONTEXT;
+  if (cost_by_tables(m) && (wide)s->ctx_q16 < (wide)m->min_context * s->rows * LULL_Q16_ONE)
+    bits |= COST_CONTEXT << COST_BELOW;
+  return bits;
+}
+
+unsigned cost_outside(const struct cost_model *m, const struct cost_shape *s)
+{
+  unsigned bits = 0;
+  if (m->analytic)
+    return 0;
+  int64_t tokens = tokens_of(m, s);
+  if (tokens > m->last_tokens)
+    bits |= COST_TOKENS;
+  if (tokens && tokens < m->min_tokens)
+    bits |= COST_TOKENS << COST_BELOW;
+  if (positions_of(m, s) > m->last_positions)
+    bits |= COST_POSITIONS;
+  if (s->chunk_tokens && cost_by_tables(m))
+    return bits | cost_table_outside(m, s);
+  if (s->chunk_tokens && s->chunk_work > m->prefill_x[m->nprefill - 1])
+    bits |= COST_CHUNK;
+  return bits | outside_rows(m, s);
+}
+
 int cost_covers(const struct cost_model *m, const struct cost_shape *s)
 {
-  if (m->analytic)
-    return 1;
-  int64_t tokens = tokens_of(m, s);
-  if (s->rows > m->max_rows || tokens > m->max_tokens || positions_of(m, s) > m->max_positions)
-    return 0;
-  if (tokens && tokens < m->min_tokens)
-    return 0;
-  if (s->rows && (wide)s->ctx_q16 > (wide)m->ctx_limit[s->rows] * s->rows * LULL_Q16_ONE)
-    return 0;
-  return !s->chunk_tokens || s->chunk_work <= m->prefill_x[m->nprefill - 1];
+  return !(cost_outside(m, s) & ~(unsigned)COST_SEVERAL);
 }

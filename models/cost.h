@@ -4,11 +4,17 @@
  * the analytic coefficients of a scenario, for one server's settings; evaluating it is integer
  * arithmetic only, so a step costs the same number of ticks on every machine.
  *
- *   ticks = tokens part + attention of the decode rows + attention of the chunks
+ *   ticks = tokens part + attention
  *
- * The decode attention is piecewise linear in the sum of contexts at a fixed number of rows, with
- * an integer number of ticks a token within a piece (contract F22): between knots a run of equal
- * steps is one arithmetic series.
+ * The attention of a step without chunks is piecewise linear in the sum of contexts at a fixed
+ * number of rows, with an integer number of ticks a token within a piece (contract F22): between
+ * knots a run of equal steps is one arithmetic series. If the contexts are uneven, a part comes on
+ * top that grows with rows * longest context - sum of contexts: a constant of a run, for all rows
+ * grow alike.
+ *
+ * With chunks it is either the sum of that and a curve over the chunks' attended pairs, or (a
+ * calibration whose law is TABLES) one lookup by chunk, its history, rows and their context, as
+ * kernels do chunks and rows in one call. Such steps are told one at a time.
  */
 #ifndef MODELS_COST_H
 #define MODELS_COST_H
@@ -29,15 +35,20 @@ struct cost_shape {
   uint32_t chunks;       /* how many chunks */
   uint32_t chunk_ends;   /* chunks that complete their prompt: each samples one token */
   int64_t chunk_work;    /* attended pairs: sum of tokens * start + tokens * (tokens + 1) / 2 */
+  int64_t ctx_max_q16;   /* KV tokens before the step of the row that has most, 16 fraction bits;
+                            0: not known, all rows are taken as even */
 };
 
 /* Its cost. ticks >= 1. */
 struct cost_step {
   lull_ticks ticks; /* the whole step */
-  lull_ticks slope; /* of these, slope * ctx_q16 >> 16 grow with the rows' contexts (the law) */
-  lull_ticks chunk_part; /* of these, attention of the chunks */
+  lull_ticks slope; /* of these, slope * ctx_q16 >> 16 grow with the rows' contexts (the law, if
+                       ctx_max_q16 is 0, or grows by the rows' mean growth as ctx_q16 does) */
+  lull_ticks chunk_part; /* of these, attention of the chunks (TABLES: all attention that exceeds
+                            what the rows' would be without chunks) */
   lull_ticks host;       /* of these, host time: no kernel runs */
-  int64_t ctx_end_q16;   /* the law holds for ctx_q16 below this (INT64_MAX: for ever) */
+  int64_t ctx_end_q16;   /* the law holds for ctx_q16 below this (INT64_MAX: for ever; TABLES with
+                            chunks: for no other ctx_q16) */
 };
 
 struct cost_model; /* opaque, immutable: may be shared by servers and threads */
@@ -53,7 +64,8 @@ struct cost_analytic {
 struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t row_tokens,
                                       struct base_error *e);
 
-/* Named parameters of a scenario for what no table holds, all with their reason in the file. */
+/* Named parameters of a scenario for what no table holds, all with their reason in the file. A
+ * calibration by TABLES holds every kernel: element-wise and draft parameters must then be 0. */
 struct cost_settings {
   uint32_t max_rows;               /* rows that the server may hold (max sequences) */
   uint32_t max_tokens;             /* most tokens of a step: token budget + max_rows * row_tokens */
@@ -74,7 +86,24 @@ void cost_free(struct cost_model *m);
 /* Evaluates; pure. rows and tokens within what it was compiled for (beyond: the last interval is
  * extended and counted by the caller through cost_covers). */
 void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out);
-/* 1 if the shape lies within the measured range, 0 if a lookup was extrapolated. */
+/*
+ * What of a shape was not measured, as bits: beyond the largest measured size (the last interval
+ * goes on), or, shifted by COST_BELOW, under the smallest (its time stays: the launch floor).
+ */
+enum cost_outside {
+  COST_TOKENS = 1,    /* tokens of the step */
+  COST_POSITIONS = 2, /* sampled positions */
+  COST_ROWS = 4,      /* decode rows */
+  COST_CONTEXT = 8,   /* their mean context */
+  COST_CHUNK = 16,    /* chunk tokens, or (law PAIRS) attended pairs */
+  COST_HISTORY = 32,  /* history of the chunk */
+  COST_KINDS = 6,
+  COST_BELOW = 8,        /* a shift, not a bit */
+  COST_SEVERAL = 1 << 16 /* several chunks were looked up as one of their tokens and pairs */
+};
+/* 0 if all was measured as it is; pure. */
+unsigned cost_outside(const struct cost_model *m, const struct cost_shape *s);
+/* 1 if the shape lies within the measured range, 0 if a lookup was extrapolated or clamped. */
 int cost_covers(const struct cost_model *m, const struct cost_shape *s);
 uint32_t cost_row_tokens(const struct cost_model *m);
 

@@ -39,6 +39,21 @@ static int check_settings(const struct cost_settings *s, struct base_error *e)
   return 0;
 }
 
+/* Tables hold all kernels of the model, and nothing of a draft head. */
+static int check_tables(const struct calibration *c, const struct cost_settings *s,
+                        struct base_error *e)
+{
+  if (s->elementwise_kernels || s->elementwise_launch || s->elementwise_bytes_per_s)
+    return base_fail(e, BASE_INPUT,
+                     "calibration '%s' holds the element-wise kernels of its model; remove their "
+                     "parameters (<elementwise>)",
+                     c->name);
+  if (s->draft_depth)
+    return base_fail(e, BASE_INPUT, "calibration '%s' holds no draft layer; remove the speculation",
+                     c->name);
+  return 0;
+}
+
 static int check_reach(const char *what, int64_t need, int64_t have, const char *lower,
                        const struct calibration *c, struct base_error *e)
 {
@@ -50,11 +65,18 @@ static int check_reach(const char *what, int64_t need, int64_t have, const char 
                    c->name, (long long)have, what, (long long)need, lower);
 }
 
-/* Does the calibration reach the largest shapes that the settings allow? */
+/* Does the calibration reach the largest shapes that the settings allow? Of tables only the rows
+ * must be reached: steps with more tokens are extended, and counted by cost_outside. */
 static int check_cover(const struct calibration *c, const struct cost_settings *s,
                        const struct cost_model *m, struct base_error *e)
 {
   const struct calibration_curve *d = &c->draft_layer;
+  if (c->law == CALIBRATION_TABLES)
+    return check_tables(c, s, e) ||
+                   check_reach("decode rows", s->max_rows, c->decode.rows[c->decode.nrows - 1],
+                               "max sequences", c, e)
+               ? -1
+               : 0;
   if (check_reach("tokens a step", s->max_tokens, c->body.x[c->body.n - 1],
                   "the token budget or max sequences", c, e) ||
       check_reach("sampled positions", m->max_positions, c->head.x[c->head.n - 1],
@@ -86,6 +108,33 @@ static int64_t curve_at(const struct calibration_curve *v, int64_t x)
   return (int64_t)((left + right) / (v->x[hi] - v->x[lo]));
 }
 
+/* The same with x beyond the last knot, too: there the chord of its upper half goes on (single
+ * intervals are noisy), but does not fall. */
+static int64_t curve_extended(const struct calibration_curve *v, int64_t x)
+{
+  int64_t last = v->x[v->n - 1], y = v->y[v->n - 1];
+  uint32_t half = v->n - 2;
+  if (x <= last)
+    return curve_at(v, x);
+  while (half > 0 && v->x[half] > last / 2)
+    half--;
+  if (y <= v->y[half])
+    return y;
+  return y + (int64_t)((wide)(y - v->y[half]) * (x - last) / (last - v->x[half]));
+}
+
+/* All that a step of so many tokens runs once: embedding and final norm; collectives: two
+ * all-reduce a layer, of the tokens' hidden states in bf16. ps. */
+static wide once_ps(const struct calibration *c, int64_t tokens)
+{
+  if (c->law != CALIBRATION_TABLES)
+    return 0;
+  wide ps = curve_extended(&c->once, tokens);
+  if (c->tp > 1 && c->collective.n > 1)
+    ps += (wide)2 * c->layers * curve_extended(&c->collective, 2 * tokens * c->hidden);
+  return ps;
+}
+
 /* Element-wise kernels of the model for a step of so many tokens, ps. */
 static wide elementwise_ps(const struct calibration *c, const struct cost_settings *s,
                            int64_t tokens)
@@ -104,11 +153,12 @@ static void fill_tables(const struct calibration *c, const struct cost_settings 
   m->host = s->host_step / LULL_TICK_PS;
   m->token_part[0] = m->host;
   for (uint32_t t = 1; t <= m->max_tokens; t++) {
-    wide ps = (wide)curve_at(&c->body, t) * c->layers + elementwise_ps(c, s, t) + s->host_step;
+    wide ps = (wide)curve_extended(&c->body, t) * c->layers + once_ps(c, t) +
+              elementwise_ps(c, s, t) + s->host_step;
     m->token_part[t] = (lull_ticks)(ps / LULL_TICK_PS);
   }
   for (uint32_t p = 1; p <= m->max_positions; p++)
-    m->head[p] = curve_at(&c->head, p) / LULL_TICK_PS;
+    m->head[p] = curve_extended(&c->head, p) / LULL_TICK_PS;
   for (uint32_t r = 1; s->draft_depth && r <= m->max_rows; r++) {
     wide pass = (wide)curve_at(&c->draft_layer, r) * s->draft_layers_ppm / PPM + s->draft_head;
     m->draft[r] = (lull_ticks)(pass * s->draft_depth / LULL_TICK_PS);
@@ -150,25 +200,28 @@ static lull_ticks grid_ticks(const struct calibration *c, const struct between *
 /*
  * The slope of a piece that starts at `start` ticks and `from` tokens and is to reach `target` at
  * `to` tokens, in whole ticks a token: rounded to nearest, not negative, and no more than
- * start / from, which keeps the part that grows with contexts below the whole (only a curve that
- * grows faster than in proportion would be cut). The next piece starts where this one ends, so the
+ * (start + rest) / from, which keeps the part that grows with contexts below the whole step, of
+ * which `rest` is there besides (only a curve that grows much faster than in proportion is cut).
+ * The next piece starts where this one ends, so the
  * curve is continuous and an error of rounding, at most half a tick a token of this piece, does
  * not add up.
  */
-static lull_ticks piece_slope(lull_ticks start, int64_t from, lull_ticks target, int64_t to)
+static lull_ticks piece_slope(lull_ticks start, int64_t from, lull_ticks target, int64_t to,
+                              lull_ticks rest)
 {
   int64_t d = to - from;
   if (target <= start)
     return 0;
   lull_ticks slope = (lull_ticks)(((wide)(target - start) * 2 + d) / (2 * (wide)d));
-  return from && slope > start / from ? start / from : slope;
+  return from && slope > (start + rest) / from ? (start + rest) / from : slope;
 }
 
 /*
  * The pieces at one row count, over the sum of contexts (rows times the grid's contexts): a flat
  * one to the first knot, one between each two knots, and the last one's slope for ever.
  */
-static void fill_pieces(const struct calibration *c, uint32_t rows, struct cost_piece *p)
+static void fill_pieces(const struct calibration *c, uint32_t rows, lull_ticks rest,
+                        struct cost_piece *p)
 {
   const struct calibration_grid *g = &c->decode;
   struct between b = find_rows(g, rows);
@@ -176,11 +229,21 @@ static void fill_pieces(const struct calibration *c, uint32_t rows, struct cost_
   p[0] = (struct cost_piece){0, start, 0};
   for (uint32_t j = 0; j + 1 < g->nctx; j++) {
     int64_t from = g->ctx[j] * rows, to = g->ctx[j + 1] * rows;
-    slope = piece_slope(start, from, grid_ticks(c, &b, j + 1), to);
+    slope = piece_slope(start, from, grid_ticks(c, &b, j + 1), to, rest);
     p[j + 1] = (struct cost_piece){from << 16, start, slope};
     start += slope * (to - from);
   }
   p[g->nctx] = (struct cost_piece){(g->ctx[g->nctx - 1] * rows) << 16, start, slope};
+}
+
+/* Ticks that every step with so many rows has besides attention. By PAIRS the pieces stand in steps
+ * with chunks, too, whose GEMMs may be quicker than those of fewer tokens: there nothing is sure.
+ */
+static lull_ticks rest_of(const struct calibration *c, const struct cost_model *m, uint32_t rows)
+{
+  if (c->law != CALIBRATION_TABLES || rows > m->max_tokens)
+    return 0;
+  return m->token_part[rows] + m->head[rows <= m->max_positions ? rows : m->max_positions];
 }
 
 static void fill_decode(const struct calibration *c, struct cost_model *m)
@@ -190,7 +253,7 @@ static void fill_decode(const struct calibration *c, struct cost_model *m)
     struct between b = find_rows(g, r);
     int64_t a = g->ctx_measured[b.i], z = g->ctx_measured[b.next];
     m->ctx_limit[r] = r < g->rows[0] ? 0 : a < z ? a : z;
-    fill_pieces(c, r, m->piece + (size_t)r * m->npieces);
+    fill_pieces(c, r, rest_of(c, m, r), m->piece + (size_t)r * m->npieces);
   }
 }
 
@@ -208,7 +271,7 @@ static int check_grid_reach(const struct calibration *c, uint32_t max_rows, stru
 
 static int allocate(const struct calibration *c, struct cost_model *m)
 {
-  size_t rows = (size_t)m->max_rows + 1, nprefill = c->prefill.n;
+  size_t rows = (size_t)m->max_rows + 1, nprefill = c->prefill.n + 1; /* TABLES: none */
   m->token_part = calloc((size_t)m->max_tokens + 1, sizeof *m->token_part);
   m->head = calloc((size_t)m->max_positions + 1, sizeof *m->head);
   m->draft = calloc(rows, sizeof *m->draft);
@@ -235,6 +298,9 @@ static void set_sizes(const struct calibration *c, const struct cost_settings *s
   m->nprefill = c->prefill.n;
   m->prefill_token_fs = c->prefill_token_fs;
   m->min_tokens = c->body.x[0];
+  m->last_tokens = c->law == CALIBRATION_TABLES ? c->body.x[c->body.n - 1] : m->max_tokens;
+  m->last_positions = c->law == CALIBRATION_TABLES ? c->head.x[c->head.n - 1] : m->max_positions;
+  m->min_context = c->decode.ctx[0];
 }
 
 struct cost_model *cost_from_calibration(const struct calibration *c, const struct cost_settings *s,
@@ -265,6 +331,13 @@ struct cost_model *cost_from_calibration(const struct calibration *c, const stru
   }
   fill_tables(c, s, m);
   fill_decode(c, m);
+  if (c->law == CALIBRATION_TABLES) {
+    if (!cost_table_compile(c, m))
+      return m;
+    base_fail_memory(e);
+    cost_free(m);
+    return NULL;
+  }
   memcpy(m->prefill_x, c->prefill.x, c->prefill.n * sizeof *m->prefill_x);
   memcpy(m->prefill_y, c->prefill.y, c->prefill.n * sizeof *m->prefill_y);
   return m;

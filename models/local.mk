@@ -11,13 +11,22 @@ liblull_a_SOURCES += \
   %D%/cost.h \
   %D%/cost_compile.c \
   %D%/cost_model.h \
+  %D%/cost_tables.c \
   %D%/describe.c \
   %D%/describe.h \
   %D%/embedded.h \
   %D%/gpu.c \
   %D%/gpu.h \
+  %D%/lattice.c \
+  %D%/lattice.h \
   %D%/llm.c \
   %D%/llm.h \
+  %D%/measured.c \
+  %D%/measured.h \
+  %D%/measured_csv.c \
+  %D%/measured_json.c \
+  %D%/measured_reader.h \
+  %D%/measured_vllm.c \
   %D%/simdev.c \
   %D%/simdev.h \
   %D%/trace.c \
@@ -25,6 +34,7 @@ liblull_a_SOURCES += \
   %D%/trace_csv.c \
   %D%/trace_ids.c \
   %D%/trace_json.c \
+  %D%/trace_json.h \
   %D%/trace_reader.h \
   %D%/trace_source.c \
   %D%/trace_source.h \
@@ -37,6 +47,9 @@ models_data = \
   %D%/data/llama-3.1-8b.xml  \
   %D%/data/qwen3-0.6b.xml  \
   %D%/data/qwen3-1.7b.xml  \
-  %D%/data/qwen3-8b.xml
+  %D%/data/qwen3-32b.xml  \
+  %D%/data/qwen3-8b.xml  \
+  %D%/data/rtx-4090.xml  \
+  %D%/data/rtx-pro-6000.xml
 embedded += $(models_data)
 EXTRA_DIST += $(models_data)

@@ -55,8 +55,7 @@ static char *unquote(char *cell)
   return from + 1;
 }
 
-/* Takes the first cell off *rest, which becomes NULL behind the last one; NULL: bad quotes. */
-static char *next_cell(char **rest)
+char *trace_csv_cell(char **rest)
 {
   char *cell = *rest;
   char *end = *cell == '"' ? unquote(cell) : cell + strcspn(cell, ",");
@@ -67,7 +66,7 @@ static char *next_cell(char **rest)
   return cell;
 }
 
-static int bad_quotes(const struct trace *t, struct base_error *e)
+int trace_bad_quotes(const struct trace *t, struct base_error *e)
 {
   return trace_fail(t, e,
                     "a quoted cell does not end properly on its line; "
@@ -100,9 +99,9 @@ static int read_header(const struct trace *t, char *line, struct header *h, stru
 {
   memset(h->column, -1, sizeof h->column);
   for (char *rest = line; rest;) {
-    char *cell = next_cell(&rest);
+    char *cell = trace_csv_cell(&rest);
     if (!cell)
-      return bad_quotes(t, e);
+      return trace_bad_quotes(t, e);
     if (note_column(t, h, cell, e))
       return -1;
   }
@@ -187,9 +186,9 @@ static int take_cells(const struct trace *t, char *line, char *cell[ROLES], stru
   const struct csv *c = t->state;
   int n = 0;
   for (char *rest = line; rest; n++) {
-    char *text = next_cell(&rest);
+    char *text = trace_csv_cell(&rest);
     if (!text)
-      return bad_quotes(t, e);
+      return trace_bad_quotes(t, e);
     for (int r = 0; r < ROLES; r++)
       if (c->column[r] == n)
         cell[r] = text;
@@ -200,8 +199,7 @@ static int take_cells(const struct trace *t, char *line, char *cell[ROLES], stru
   return 0;
 }
 
-/* Digits with or without '-' in front: 0; 1 if the value is cut to fit; -1 for other text. */
-static int whole(const char *text, int64_t *value)
+int trace_whole(const char *text, int64_t *value)
 {
   int negative = *text == '-', cut = 0;
   int64_t v = 0;
@@ -218,12 +216,12 @@ static int whole(const char *text, int64_t *value)
   return cut;
 }
 
-static int read_tokens(const struct trace *t, const char *name, const char *text, uint32_t *tokens,
-                       struct base_error *e)
+int trace_csv_tokens(const struct trace *t, const char *name, const char *text, uint32_t *tokens,
+                     struct base_error *e)
 {
   char quoted[TRACE_QUOTE];
   int64_t value;
-  if (whole(text, &value) < 0)
+  if (trace_whole(text, &value) < 0)
     return trace_fail(t, e, "%s is not a whole number: %s; give a count of tokens such as 128",
                       name, trace_quote(text, quoted));
   return trace_tokens(t, name, value, text, tokens, e);
@@ -253,7 +251,7 @@ static int read_time(const struct trace *t, const char *name, const char *text, 
   if (t->format == TRACE_AZURE) {
     bad = trace_stamp(text, t_ns);
   } else {
-    bad = t->format == TRACE_VIDUR ? seconds(text, &ns) : whole(text, &ns);
+    bad = t->format == TRACE_VIDUR ? seconds(text, &ns) : trace_whole(text, &ns);
     *t_ns = ns;
   }
   if (bad)
@@ -271,7 +269,7 @@ static int read_time_ps(const struct trace *t, const char *name, const char *tex
 {
   char quoted[TRACE_QUOTE];
   int64_t ps;
-  if (whole(text, &ps) || ps < 0)
+  if (trace_whole(text, &ps) || ps < 0)
     return trace_fail(t, e,
                       "%s is no time: %s; write whole picoseconds, at most 9223372036854775807",
                       name, trace_quote(text, quoted));
@@ -288,20 +286,20 @@ static int read_q16(const struct trace *t, const char *name, const char *text, i
   int64_t value;
   if (!text)
     return 0;
-  if (whole(text, &value) || value < 0 || value > most)
+  if (trace_whole(text, &value) || value < 0 || value > most)
     return trace_fail(t, e, "%s is not within 0 to %d: %s; write 65536ths, 32768 for a half", name,
                       (int)most, trace_quote(text, quoted));
   *q16 = (int32_t)value;
   return 0;
 }
 
-/* Refuses the second row of an id. */
-static int check_id(const struct trace *t, struct csv *c, const char *id, struct base_error *e)
+int trace_check_id(const struct trace *t, struct trace_ids *ids, const char *id,
+                   struct base_error *e)
 {
   char quoted[TRACE_QUOTE];
   if (!*id)
     return trace_fail(t, e, "the id is empty; give every row its own, or remove the column");
-  int64_t first = trace_ids_add(&c->ids, id, trace_source_number(t->source), e);
+  int64_t first = trace_ids_add(ids, id, trace_source_number(t->source), e);
   if (first <= 0)
     return (int)first;
   return trace_fail(t, e, "the id %s stands on line %lld already; give every row its own",
@@ -322,10 +320,10 @@ static int csv_row(struct trace *t, char *line, size_t length, struct trace_raw 
   if (read_q16(t, c->name[ACCEPT], cell[ACCEPT], 65536, &raw->accept_q16, e) ||
       read_q16(t, c->name[PHASE], cell[PHASE], 65535, &raw->phase_q16, e))
     return -1;
-  if (read_tokens(t, c->name[PROMPT], cell[PROMPT], &raw->prompt, e) ||
-      read_tokens(t, c->name[OUTPUT], cell[OUTPUT], &raw->output, e))
+  if (trace_csv_tokens(t, c->name[PROMPT], cell[PROMPT], &raw->prompt, e) ||
+      trace_csv_tokens(t, c->name[OUTPUT], cell[OUTPUT], &raw->output, e))
     return -1;
-  return cell[ID] ? check_id(t, c, cell[ID], e) : 0;
+  return cell[ID] ? trace_check_id(t, &c->ids, cell[ID], e) : 0;
 }
 
 static void csv_stop(struct trace *t)

@@ -3,10 +3,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "models/trace_reader.h"
+#include "models/trace_json.h"
 
-/* The parser's own words, which may quote the input. */
-static int bad_json(const struct trace *t, const json_error_t *j, struct base_error *e)
+int trace_bad_json(const struct trace *t, const json_error_t *j, struct base_error *e)
 {
   char text[JSON_ERROR_TEXT_LENGTH];
   if (json_error_code(j) == json_error_out_of_memory)
@@ -19,8 +18,7 @@ static int bad_json(const struct trace *t, const json_error_t *j, struct base_er
                     j->position);
 }
 
-/* Names a missing key and the keys that are there. */
-static int missing_key(const struct trace *t, json_t *object, const char *key, struct base_error *e)
+int trace_missing_key(const struct trace *t, json_t *object, const char *key, struct base_error *e)
 {
   char list[300] = "";
   const char *name;
@@ -29,7 +27,7 @@ static int missing_key(const struct trace *t, json_t *object, const char *key, s
   return trace_fail(t, e, "no key '%s'; the keys are %s: add it", key, *list ? list : "none");
 }
 
-static const char *type_name(const json_t *value)
+const char *trace_type_name(const json_t *value)
 {
   switch (json_typeof(value)) {
   case JSON_OBJECT:
@@ -52,9 +50,9 @@ static int get_integer(const struct trace *t, json_t *object, const char *key, i
 {
   const json_t *value = json_object_get(object, key);
   if (!value)
-    return missing_key(t, object, key, e);
+    return trace_missing_key(t, object, key, e);
   if (!json_is_integer(value))
-    return trace_fail(t, e, "%s is %s; write a whole number", key, type_name(value));
+    return trace_fail(t, e, "%s is %s; write a whole number", key, trace_type_name(value));
   *number = json_integer_value(value);
   return 0;
 }
@@ -94,11 +92,11 @@ static int json_row(struct trace *t, char *line, size_t length, struct trace_raw
   json_error_t j;
   json_t *object = json_loadb(line, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &j);
   if (!object)
-    return bad_json(t, &j, e);
+    return trace_bad_json(t, &j, e);
   int r = json_is_object(object)
               ? read_object(t, object, raw, e)
               : trace_fail(t, e, "the line is %s, not a JSON object; write one request a line",
-                           json_is_integer(object) ? "a number" : type_name(object));
+                           json_is_integer(object) ? "a number" : trace_type_name(object));
   json_decref(object);
   return r;
 }

@@ -47,9 +47,20 @@ const char *trace_quote(const char *text, char buf[TRACE_QUOTE]);
 /* Appends a quoted name to a comma-separated list in buf; what does not fit becomes "...". */
 void trace_list_add(char *buf, size_t size, const char *name);
 
+/* What follows serves the readers of measured runs too; it looks at t->source only. */
+
 /* Checks that a column or key holds 0 to 2^31-1 tokens; `text` is how the file wrote it. */
 int trace_tokens(const struct trace *t, const char *name, int64_t value, const char *text,
                  uint32_t *tokens, struct base_error *e);
+/* Takes the first cell off *rest, which becomes NULL behind the last one; NULL: bad quotes. */
+char *trace_csv_cell(char **rest);
+/* Fails for those. */
+int trace_bad_quotes(const struct trace *t, struct base_error *e);
+/* Digits with or without '-' in front: 0; 1 if the value is cut to fit; -1 for other text. */
+int trace_whole(const char *text, int64_t *value);
+/* A cell as a count of tokens. */
+int trace_csv_tokens(const struct trace *t, const char *name, const char *text, uint32_t *tokens,
+                     struct base_error *e);
 /* Wall clock "YYYY-MM-DD HH:MM:SS[.f{1,9}]" to ns since 1970, without a zone: 0, or -1 for any
  * other text or no such day. */
 int trace_stamp(const char *text, __int128 *t_ns);
@@ -64,6 +75,9 @@ struct trace_ids {
 };
 /* 0: new; n > 0: already seen on line n; -1: out of memory. */
 int64_t trace_ids_add(struct trace_ids *ids, const char *id, uint64_t line, struct base_error *e);
+/* Refuses the second row of an id, and an empty one. */
+int trace_check_id(const struct trace *t, struct trace_ids *ids, const char *id,
+                   struct base_error *e);
 void trace_ids_free(struct trace_ids *ids);
 
 #endif

@@ -27,6 +27,7 @@ struct trace_source {
   size_t window_size;
   char *line;
   size_t length, room; /* of line; room counts the NUL */
+  size_t longest;      /* bytes of a line, at most */
   uint64_t number;
   unsigned char buffer[CHUNK], output[CHUNK];
 };
@@ -138,11 +139,19 @@ static int fill_window(struct trace_source *s, struct base_error *e)
   return r;
 }
 
+static int too_long(struct trace_source *s, struct base_error *e)
+{
+  char text[96];
+  snprintf(text, sizeof text, "the line is longer than %zu MiB; is this a text file of a trace?",
+           s->longest >> 20);
+  return source_fail(s, e, text);
+}
+
 /* Appends n bytes of the window to the line. */
 static int append(struct trace_source *s, size_t n, struct base_error *e)
 {
-  if (n > TRACE_LINE_MAX + 1 - s->length) /* one more for the CR of a CRLF */
-    return source_fail(s, e, "the line is longer than 1 MiB; is this a text file of a trace?");
+  if (n > s->longest + 1 - s->length) /* one more for the CR of a CRLF */
+    return too_long(s, e);
   if (s->length + n + 1 > s->room) {
     size_t room = s->room ? s->room : 256;
     while (room < s->length + n + 1)
@@ -193,8 +202,8 @@ int trace_source_line(struct trace_source *s, char **line, size_t *length, struc
     return r;
   if (s->length && s->line[s->length - 1] == '\r')
     s->length--;
-  if (s->length > TRACE_LINE_MAX)
-    return source_fail(s, e, "the line is longer than 1 MiB; is this a text file of a trace?");
+  if (s->length > s->longest)
+    return too_long(s, e);
   s->line[s->length] = '\0';
   if (memchr(s->line, '\0', s->length))
     return source_fail(s, e, "a NUL byte in the line; the trace must be UTF-8 text");
@@ -228,6 +237,7 @@ static struct trace_source *source_new(const char *name, struct base_error *e)
     return NULL;
   }
   s->input = s->window = s->buffer; /* empty, never NULL */
+  s->longest = TRACE_LINE_MAX;
   return s;
 }
 
@@ -264,6 +274,11 @@ struct trace_source *trace_source_open_memory(const void *data, size_t size, con
     return NULL;
   }
   return s;
+}
+
+void trace_source_allow(struct trace_source *s, size_t bytes)
+{
+  s->longest = bytes;
 }
 
 uint64_t trace_source_number(const struct trace_source *s)

@@ -25,6 +25,8 @@ struct trace_source *trace_source_open(const char *path, struct base_error *e);
 /* Reads `size` bytes at `data`, which must stay; `name` is what errors call them. */
 struct trace_source *trace_source_open_memory(const void *data, size_t size, const char *name,
                                               struct base_error *e);
+/* Allows lines of `bytes` instead: a format may write a whole file as one. */
+void trace_source_allow(struct trace_source *s, size_t bytes);
 /*
  * 1: *line is the next line, NUL-terminated, without LF, CRLF or a byte-order mark, without a NUL
  * inside; the caller may write into its *length + 1 bytes until the next call. 0: end. -1: error.

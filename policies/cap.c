@@ -36,7 +36,7 @@ static void plan(void *st, const struct lull_host *h, const struct lull_server *
                  struct lull_plan *p)
 {
   const struct ranked *rules = st;
-  struct queue q = {.h = h, .s = s, .p = p, .how = rules->how};
+  struct queue q = queue_open(h, s, p, rules->how);
   ranked_plan(&q, rules);
 }
 

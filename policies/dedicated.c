@@ -31,7 +31,7 @@ static void plan(void *st, const struct lull_host *h, const struct lull_server *
                  struct lull_plan *p)
 {
   const struct dedicated *d = st;
-  struct queue q = {.h = h, .s = s, .p = p, .how = d->how};
+  struct queue q = queue_open(h, s, p, d->how);
   queue_plan_in_order(&q);
 }
 

@@ -29,7 +29,7 @@ static void plan(void *st, const struct lull_host *h, const struct lull_server *
                  struct lull_plan *p)
 {
   const struct fcfs *f = st;
-  struct queue q = {.h = h, .s = s, .p = p, .how = f->how};
+  struct queue q = queue_open(h, s, p, f->how);
   queue_plan_in_order(&q);
 }
 

@@ -23,6 +23,7 @@ struct queue {
   int how;            /* enum lull_preempt for DECODE rows: LULL_RECOMPUTE or LULL_SWAP */
   uint32_t preempted; /* classes that lost a request in this plan for want of room */
   int gave_up;        /* someone HELD gave up its KV in this plan */
+  uint32_t parked;    /* requests that were HELD, swapped or being copied when the plan began */
 };
 
 /* The parameter that says how rows are preempted, and its value as enum lull_preempt. */
@@ -45,6 +46,17 @@ static inline uint32_t queue_count(const struct queue *q, int list, uint32_t lin
     if (line >> c & 1)
       n += q->s->count[list][c];
   return n;
+}
+
+/* The start of a plan. */
+static inline struct queue queue_open(const struct lull_host *h, const struct lull_server *s,
+                                      struct lull_plan *p, int how)
+{
+  struct queue q = {.h = h, .s = s, .p = p, .how = how};
+  for (uint32_t c = 0; c < h->classes; c++)
+    q.parked += s->count[LULL_HELD][c] + s->count[LULL_SWAPPING_OUT][c] +
+                s->count[LULL_SWAPPED][c] + s->count[LULL_SWAPPING_IN][c];
+  return q;
 }
 
 /* The one of a line that arrived first, among those with an id above `after`; -1: none. */
@@ -134,12 +146,11 @@ static inline void queue_prefill(struct queue *q, uint32_t line)
     h->chunk(h->ctx, q->p, id, (uint32_t)q->p->tokens_left);
 }
 
-/* Those of the line that ran before come back, in order of arrival. 0: one did not fit. Without
- * swaps nobody is ever HELD or SWAPPED: those preempted wait. */
+/* Those of the line that ran before come back, in order of arrival. 0: one did not fit. */
 static inline int queue_resume(struct queue *q, uint32_t line)
 {
   static const int lists[] = {LULL_HELD, LULL_SWAPPED};
-  if (q->how != LULL_SWAP)
+  if (!q->parked)
     return 1;
   for (int i = 0; i < 2; i++)
     for (lull_id id; (id = queue_next(q, lists[i], line, -1)) >= 0;)
@@ -166,7 +177,7 @@ static inline int queue_waits(const struct queue *q, uint32_t line)
 /* Is a copy of this server under way? Its end wakes us, and may free blocks. */
 static inline int queue_copies(const struct queue *q)
 {
-  if (q->how != LULL_SWAP)
+  if (!q->parked && !q->preempted)
     return 0;
   return queue_count(q, LULL_SWAPPING_OUT, QUEUE_ALL) ||
          queue_count(q, LULL_SWAPPING_IN, QUEUE_ALL);
@@ -180,7 +191,7 @@ static inline int queue_copies(const struct queue *q)
  */
 static inline int queue_give_up(struct queue *q, uint32_t line)
 {
-  if (q->how != LULL_SWAP)
+  if (!q->parked)
     return 0;
   if (queue_count(q, LULL_DECODE, QUEUE_ALL) || queue_count(q, LULL_PREFILL, QUEUE_ALL) ||
       queue_copies(q))

@@ -6,7 +6,8 @@ dist_scenarios_DATA = \
   %D%/lull-scenario-1.xsd \
   %D%/md1.xml \
   %D%/mm1.xml \
-  %D%/stress-token-budget.xml
+  %D%/stress-token-budget.xml \
+  %D%/validate-vllm-rtxpro6000.xml
 # The default scenario and the schema are inside the program too.
 embedded += \
   %D%/c4-live-batch.xml \

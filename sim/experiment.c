@@ -161,7 +161,8 @@ static int stopped(const struct walk *w)
 static int run_seed(struct walk *w, uint32_t seed, struct base_error *e)
 {
   const struct scenario *s = w->x->scenario;
-  struct plan *plan = plan_freeze(s, w->x->seed[seed], e);
+  struct plan *frozen = w->options->plan ? NULL : plan_freeze(s, w->x->seed[seed], e);
+  const struct plan *plan = w->options->plan ? w->options->plan : frozen;
   int rc = 0;
 
   if (!plan)
@@ -183,7 +184,7 @@ static int run_seed(struct walk *w, uint32_t seed, struct base_error *e)
       tell(w, 0);
     }
   }
-  plan_free(plan);
+  plan_free(frozen);
   return rc;
 }
 

@@ -34,6 +34,7 @@ struct experiment_sink {
 struct experiment_options {
   const char *only_arm;              /* NULL: all; the baseline is still run if a gate needs it */
   int has_seed; uint64_t seed;       /* instead of the scenario's */
+  const struct plan *plan;           /* of the one seed that is run, instead of a frozen one; NULL */
   uint64_t max_repeat;               /* see world_config */
   const volatile int *stop;
   /* Called as work goes on; fraction in [0,1]. May be NULL. */

@@ -57,6 +57,19 @@ liblull_a_SOURCES += \
   %D%/scenario/structure.c \
   %D%/scenario/tables.c \
   %D%/scenario/target.c \
+  %D%/validate/compare.c \
+  %D%/validate/fit.c \
+  %D%/validate/gate.c \
+  %D%/validate/gate.h \
+  %D%/validate/json.c \
+  %D%/validate/names.c \
+  %D%/validate/names.h \
+  %D%/validate/rows.c \
+  %D%/validate/run.c \
+  %D%/validate/stats.c \
+  %D%/validate/stats.h \
+  %D%/validate/table.c \
+  %D%/validate/validate.h \
   %D%/world/account.c \
   %D%/world/batch.c \
   %D%/world/deliver.c \

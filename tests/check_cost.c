@@ -23,6 +23,7 @@ static const struct {
     {"qwen3-0.6b", 596049920, 114688},
     {"qwen3-1.7b", 1720574976, 114688},
     {"qwen3-8b", 8190735360, 147456},
+    {"qwen3-32b", 32762123264, 262144},
     {"llama-3.1-8b", 8030261248, 131072},
 };
 
@@ -65,6 +66,10 @@ START_TEST(test_gpu)
   ck_assert_int_eq(g.host_link_bytes_per_s, 64000000000);
   ck_assert_int_eq(g.bf16_flops, 989000000000000);
   ck_assert_int_eq(g.fp8_flops, 1978000000000000);
+  ck_assert_int_eq(gpu_open("rtx-pro-6000", &g, NULL), 0);
+  ck_assert_int_eq(g.memory_bytes, INT64_C(96) << 30);
+  ck_assert_int_eq(gpu_open("rtx-4090", &g, NULL), 0);
+  ck_assert_int_eq(g.memory_bytes_per_s, 1008000000000);
 }
 END_TEST
 
@@ -132,7 +137,7 @@ START_TEST(test_analytic)
 {
   const struct cost_analytic a = {1000, 30, 7, 5, 1 << 15};
   struct cost_model *m = cost_from_analytic(&a, 3, NULL);
-  struct cost_shape s = {10, (INT64_C(12345) << 16) + 40000, 100, 2, 1, 777};
+  struct cost_shape s = {10, (INT64_C(12345) << 16) + 40000, 100, 2, 1, 777, 0};
   struct cost_step out;
   ck_assert_ptr_nonnull(m);
   ck_assert_uint_eq(cost_row_tokens(m), 3);
@@ -153,7 +158,7 @@ START_TEST(test_analytic_least)
   struct cost_model *m = cost_from_analytic(&a, 1, NULL);
   struct cost_step at, out;
   for (int64_t ctx = 0; ctx < 3 << 16; ctx += 101) {
-    struct cost_shape s = {1, ctx, 0, 0, 0, 0};
+    struct cost_shape s = {1, ctx, 0, 0, 0, 0, 0};
     int64_t exact = 3 * ctx >> 16;
     cost_eval(m, &s, &out);
     ck_assert_int_eq(out.ticks, exact > 1 ? exact : 1);
@@ -170,7 +175,7 @@ START_TEST(test_analytic_wrong)
 {
   const struct cost_analytic a = {0, -1, 0, 0, 0}, big = {INT64_MAX, INT64_MAX, 0, 0, 0};
   struct base_error e = {0};
-  struct cost_shape s = {100, 0, 0, 0, 0, 0};
+  struct cost_shape s = {100, 0, 0, 0, 0, 0, 0};
   struct cost_step out;
   ck_assert_ptr_null(cost_from_analytic(&a, 1, &e));
   ck_assert_int_eq(e.code, BASE_INPUT);
@@ -222,7 +227,7 @@ static lull_ticks ticks_of(const struct cost_model *m, struct cost_shape s)
 /* GEMMs and element-wise kernels of a step, ms: one chunk's, less its attention. */
 static double body_ms(const struct cost_model *m, uint32_t tokens)
 {
-  struct cost_shape s = {0, 0, tokens, 1, 0, 0};
+  struct cost_shape s = {0, 0, tokens, 1, 0, 0, 0};
   struct cost_step out;
   cost_eval(m, &s, &out);
   return MS(out.ticks - out.chunk_part);
@@ -231,7 +236,7 @@ static double body_ms(const struct cost_model *m, uint32_t tokens)
 /* Decode attention, ms: rows against as many tokens of chunks, each sampled. */
 static double decode_ms(const struct cost_model *m, uint32_t rows, int64_t ctx)
 {
-  struct cost_shape a = {rows, (rows * ctx) << 16, 0, 0, 0, 0}, b = {0, 0, rows, rows, rows, 0};
+  struct cost_shape a = {rows, (rows * ctx) << 16, 0, 0, 0, 0, 0}, b = {0, 0, rows, rows, rows, 0, 0};
   struct cost_step decode, chunk;
   cost_eval(m, &a, &decode);
   cost_eval(m, &b, &chunk);
@@ -254,7 +259,7 @@ START_TEST(test_against_other_reading)
   NEAR(body_ms(m, 2048), 25.7, 3);
   NEAR(decode_ms(m, 64, 1023), 2.5, 3);
   NEAR(decode_ms(m, 128, 1023), 4.4, 3);
-  struct cost_shape prompt = {0, 0, 2048, 1, 0, 2048 * 2049 / 2};
+  struct cost_shape prompt = {0, 0, 2048, 1, 0, 2048 * 2049 / 2, 0};
   NEAR(2048 / MS(ticks_of(m, prompt)) * 1000, 69500, 3);
   struct cost_shape last = prompt;
   last.chunk_ends = 1;
@@ -388,10 +393,10 @@ START_TEST(test_speculation)
   s.draft_layers_ppm = 1300000;
   s.draft_head = 64000000;
   struct cost_model *one = compile(&plain), *three = compile(&s);
-  struct cost_shape rows = {64, INT64_C(64000) << 16, 0, 0, 0, 0};
+  struct cost_shape rows = {64, INT64_C(64000) << 16, 0, 0, 0, 0, 0};
   ck_assert_uint_eq(cost_row_tokens(three), 4);
   /* 3 passes of the draft, 256 tokens and positions instead of 64, one row's attention. */
-  struct cost_shape few = {0, 0, 64, 64, 64, 0}, many = {0, 0, 256, 64, 256, 0};
+  struct cost_shape few = {0, 0, 64, 64, 64, 0, 0}, many = {0, 0, 256, 64, 256, 0, 0};
   struct cost_step a, b;
   cost_eval(one, &few, &a);
   cost_eval(one, &many, &b);
@@ -411,7 +416,7 @@ END_TEST
 START_TEST(test_host_and_elementwise)
 {
   struct cost_settings s = plain;
-  struct cost_shape chunk = {0, 0, 1000, 1, 0, 0};
+  struct cost_shape chunk = {0, 0, 1000, 1, 0, 0, 0};
   struct cost_model *a = compile(&s);
   s.host_step = 640000000;
   struct cost_model *b = compile(&s);
@@ -430,14 +435,14 @@ END_TEST
 START_TEST(test_covers)
 {
   struct cost_model *m = compile(&plain);
-  struct cost_shape s = {256, (INT64_C(256) * 1023) << 16, 0, 0, 0, 0};
+  struct cost_shape s = {256, (INT64_C(256) * 1023) << 16, 0, 0, 0, 0, 0};
   ck_assert_int_eq(cost_covers(m, &s), 1);
   s.ctx_q16++; /* longer than was measured at 256 rows */
   ck_assert_int_eq(cost_covers(m, &s), 0);
-  struct cost_shape many = {257, 0, 0, 0, 0, 0}, idle = {0, 0, 0, 0, 0, 0};
+  struct cost_shape many = {257, 0, 0, 0, 0, 0, 0}, idle = {0, 0, 0, 0, 0, 0, 0};
   ck_assert_int_eq(cost_covers(m, &many), 0);
   ck_assert_int_eq(cost_covers(m, &idle), 1);
-  struct cost_shape most = {0, 0, 9216, 1, 0, 1 << 20}, past = {0, 0, 20000, 1, 0, 1 << 20};
+  struct cost_shape most = {0, 0, 9216, 1, 0, 1 << 20, 0}, past = {0, 0, 20000, 1, 0, 1 << 20, 0};
   ck_assert_int_eq(cost_covers(m, &most), 1);
   ck_assert_int_eq(cost_covers(m, &past), 0);
   ck_assert_int_gt(ticks_of(m, past), 2 * ticks_of(m, most)); /* extended, not cut */

@@ -7,9 +7,12 @@ suites = \
   %D%/check_base_units \
   %D%/check_calibration \
   %D%/check_cost \
+  %D%/check_cost_tables \
   %D%/check_experiment \
   %D%/check_ledger \
   %D%/check_order \
+  %D%/check_measured \
+  %D%/check_operators \
   %D%/check_plan \
   %D%/check_policies \
   %D%/check_policies_plan \
@@ -17,6 +20,7 @@ suites = \
   %D%/check_requests \
   %D%/check_scenario \
   %D%/check_trace \
+  %D%/check_validate \
   %D%/check_world \
   %D%/check_world_files \
   %D%/check_world_jobs \
@@ -45,7 +49,8 @@ libtesting_a_SOURCES = \
   %D%/random_scenario_write.c \
   %D%/report_fixture.h \
   %D%/script_policy.c \
-  %D%/script_policy.h
+  %D%/script_policy.h \
+  %D%/toy_tables.h
 
 # The policies of nasty_policy.c once more, each as a module that a scenario can name.
 nasty_modules = \
@@ -136,13 +141,16 @@ AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
 # Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
 # build with --enable-fuzzing by `make fuzz`, FUZZ_SECONDS each.
 FUZZ_SECONDS = 20
-fuzz_targets = scenario trace
-replays = %D%/fuzz/replay_scenario %D%/fuzz/replay_trace
+fuzz_targets = measured scenario trace
+replays = %D%/fuzz/replay_measured %D%/fuzz/replay_scenario %D%/fuzz/replay_trace
 check_PROGRAMS += $(replays)
+%C%_fuzz_replay_measured_SOURCES = %D%/fuzz/fuzz_measured.c %D%/fuzz/replay.c
 %C%_fuzz_replay_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c %D%/fuzz/replay.c
 %C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c %D%/fuzz/replay.c
 
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_trace
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_measured %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_trace
+%C%_fuzz_fuzz_measured_SOURCES = %D%/fuzz/fuzz_measured.c
+%C%_fuzz_fuzz_measured_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c
 %C%_fuzz_fuzz_scenario_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_trace_SOURCES = %D%/fuzz/fuzz_trace.c

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/outfile.h"
 #include "sim/ledger/verdict.h"
 #include "sim/report/parts.h"
 
@@ -244,24 +243,6 @@ int report_json(const struct experiment *x, const struct report_sweep *sweeps, u
                 const struct report_explain *explain, const char *path, struct base_error *e)
 {
   struct json_doc d = {0};
-  struct base_outfile file = {0};
-  json_t *doc = document(&d, x, sweeps, nsweeps, explain);
-  int rc = -1;
 
-  if (d.failed) {
-    base_fail_memory(e);
-    goto done;
-  }
-  if (base_outfile_open(&file, path, e))
-    goto done;
-  if (json_dumpf(doc, file.f, JSON_SORT_KEYS | JSON_INDENT(1) | JSON_REAL_PRECISION(17)) ||
-      fputc('\n', file.f) == EOF) {
-    base_fail_errno(e, "%s could not be written", path);
-    base_outfile_abandon(&file);
-    goto done;
-  }
-  rc = base_outfile_commit(&file, e);
-done:
-  json_decref(doc);
-  return rc;
+  return json_doc_write(&d, document(&d, x, sweeps, nsweeps, explain), path, e);
 }

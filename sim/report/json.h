@@ -24,6 +24,9 @@ void json_doc_text(struct json_doc *d, json_t *into, const char *key, const char
 void json_doc_count(struct json_doc *d, json_t *into, const char *key, uint64_t value);
 void json_doc_flag(struct json_doc *d, json_t *into, const char *key, int value);
 
+/* Writes the document, whole or not at all: keys sorted, reals with 17 digits. Takes it over. */
+int json_doc_write(struct json_doc *d, json_t *doc, const char *path, struct base_error *e);
+
 /* Parts of the document: the scenario's own words (json_input.c). */
 json_t *json_scenario(struct json_doc *d, const struct experiment *x);
 json_t *json_calibration(struct json_doc *d, const struct calibration *c);

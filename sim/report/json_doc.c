@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/outfile.h"
 #include "sim/report/json.h"
 
 /* Notes a failed allocation. */
@@ -73,4 +74,27 @@ void json_doc_count(struct json_doc *d, json_t *into, const char *key, uint64_t 
 void json_doc_flag(struct json_doc *d, json_t *into, const char *key, int value)
 {
   json_doc_put(d, into, key, json_boolean(value));
+}
+
+int json_doc_write(struct json_doc *d, json_t *doc, const char *path, struct base_error *e)
+{
+  struct base_outfile file = {0};
+  int rc = -1;
+
+  if (d->failed) {
+    base_fail_memory(e);
+    goto done;
+  }
+  if (base_outfile_open(&file, path, e))
+    goto done;
+  if (json_dumpf(doc, file.f, JSON_SORT_KEYS | JSON_INDENT(1) | JSON_REAL_PRECISION(17)) ||
+      fputc('\n', file.f) == EOF) {
+    base_fail_errno(e, "%s could not be written", path);
+    base_outfile_abandon(&file);
+    goto done;
+  }
+  rc = base_outfile_commit(&file, e);
+done:
+  json_decref(doc);
+  return rc;
 }

@@ -62,6 +62,11 @@ static void costs(const struct calibration *c, FILE *out)
            c->model, c->gpu, c->digest, c->engine[0] ? c->engine : "an unnamed engine",
            c->nsources);
   text_wrap(out, "Costs", 10, line);
+  if (c->law == CALIBRATION_TABLES) {
+    snprintf(line, sizeof line, "tensor parallel %u, collectives %s; uneven batches %s", c->tp,
+             c->collective_note, c->skew_decode.n ? "measured" : "not measured");
+    text_wrap(out, "", 10, line);
+  }
   residuals(c, errors, sizeof errors);
   if (errors[0]) {
     text_wrap(out, "", 10, "relative errors of held-out samples by curve, p50/p95/max %:");

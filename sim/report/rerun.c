@@ -14,17 +14,16 @@ static void on_progress(void *ctx, const char *what, double fraction)
   o->progress(o->progress_ctx, r->what, (r->done + fraction) / r->total);
 }
 
-/* The scenario with the attribute changed; NULL with the first of its errors. */
-static struct scenario *open_changed(const struct rerun *r, const char *target, const char *value,
-                                     struct base_error *e)
+struct scenario *rerun_scenario(const struct report_source *source, const char *target,
+                                const char *value, struct base_error *e)
 {
   struct scenario_options o = {0};
   struct scenario_override *all;
   struct base_errors errors = {0};
   struct scenario *s;
 
-  if (r->source->options)
-    o = *r->source->options;
+  if (source->options)
+    o = *source->options;
   all = calloc(o.noverrides + 1, sizeof *all);
   if (!all) {
     base_fail_memory(e);
@@ -35,7 +34,7 @@ static struct scenario *open_changed(const struct rerun *r, const char *target, 
   all[o.noverrides] = (struct scenario_override){target, value};
   o.override = all;
   o.noverrides++;
-  s = scenario_open(r->source->path, &o, &errors);
+  s = scenario_open(source->path, &o, &errors);
   if (!s && errors.n && e && e->code == BASE_OK)
     *e = errors.item[0];
   else if (!s)
@@ -62,7 +61,7 @@ int rerun_open(struct rerun *r, const char *target, const char *value, struct re
   o.progress = o.progress ? on_progress : NULL;
   o.progress_ctx = r;
   o.only_arm = r->only_arm;
-  out->scenario = open_changed(r, target, value, e);
+  out->scenario = rerun_scenario(r->source, target, value, e);
   if (!out->scenario)
     return -1;
   out->x = experiment_run(out->scenario, &o, e);

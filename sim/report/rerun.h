@@ -26,6 +26,11 @@ int rerun_open(struct rerun *r, const char *target, const char *value, struct re
                struct base_error *e);
 void rerun_close(struct rerun_result *out);
 
+/* The scenario of the source, opened with the attribute changed; NULL with the first of its errors
+ * (BASE_INPUT: it is not valid with that value, or has no such attribute). */
+struct scenario *rerun_scenario(const struct report_source *source, const char *target,
+                                const char *value, struct base_error *e);
+
 /* Was the series asked to stop? */
 int rerun_stopped(const struct rerun *r);
 

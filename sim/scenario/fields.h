@@ -124,7 +124,7 @@ struct raw_set {
   const char *server, *attribute, *value;
 };
 struct raw_gate {
-  const char *id, *arm, *metric, *min, *max;
+  const char *id, *arm, *metric, *statistic, *min, *max;
 };
 struct raw_reference {
   const char *arm, *metric, *value, *source;

@@ -201,7 +201,35 @@ static int freeze_rows(struct plan *p, XXH3_state_t *x, struct base_error *e)
   return got ? -1 : 0;
 }
 
-struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_error *e)
+/* The rows as they are given, with what a draft model needs of each. */
+static int freeze_given(struct plan *p, XXH3_state_t *x, int cls, const struct world_arrival *row,
+                        uint64_t n, struct base_error *e)
+{
+  struct draw draw;
+  if (n > LIMIT_ROWS)
+    return base_fail(e, BASE_INPUT, "more than %d requests; give fewer", LIMIT_ROWS);
+  p->row = calloc(n + 1, sizeof *p->row);
+  if (!p->row)
+    return base_fail_memory(e);
+  if (draw_open(&draw, p->s, p->seed, e))
+    return -1;
+  XXH3_128bits_reset(x);
+  digest_classes(x, &draw);
+  for (; p->n < n; p->n++) {
+    struct world_arrival *a = &p->row[p->n];
+    draw_request(&draw, cls, p->n, a);
+    a->time = row[p->n].time;
+    a->prompt = row[p->n].prompt;
+    a->output = row[p->n].output;
+    digest_row(x, a);
+  }
+  draw_close(&draw);
+  return 0;
+}
+
+/* Rows of the scenario's own arrivals, or n given ones. */
+static struct plan *freeze(const struct scenario *s, uint64_t seed, int cls,
+                           const struct world_arrival *row, uint64_t n, struct base_error *e)
 {
   struct plan *p = calloc(1, sizeof *p);
   XXH3_state_t *x = XXH3_createState();
@@ -209,7 +237,7 @@ struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_er
   if (!bad) {
     p->s = s;
     p->seed = seed;
-    bad = freeze_rows(p, x, e);
+    bad = row ? freeze_given(p, x, cls, row, n, e) : freeze_rows(p, x, e);
   }
   if (!bad) {
     XXH128_canonical_t canonical;
@@ -222,6 +250,17 @@ struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_er
     return p;
   plan_free(p);
   return NULL;
+}
+
+struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_error *e)
+{
+  return freeze(s, seed, 0, NULL, 0, e);
+}
+
+struct plan *plan_of_rows(const struct scenario *s, uint64_t seed, int cls,
+                          const struct world_arrival *row, uint64_t n, struct base_error *e)
+{
+  return freeze(s, seed, cls, row, n, e);
 }
 
 void plan_free(struct plan *p)

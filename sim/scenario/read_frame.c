@@ -100,13 +100,21 @@ static void read_machine(struct reader *r, const xmlNode *node)
     read_calibration(r, node, &raw);
 }
 
-/* Engine parts that only a calibration gives a meaning. */
+/* Engine parts that only a calibration gives a meaning; one by tables holds the element-wise
+ * kernels itself. */
 static void check_parts(struct reader *r, const xmlNode *engine)
 {
   static const char *const parts[] = {"host", "elementwise"};
+  int tables = r->whole->calib && r->whole->calib->law == CALIBRATION_TABLES;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     const xmlNode *c = child_first(engine, parts[i]);
-    if (r->is_analytic && c)
+    if (i == 1 && tables) {
+      if (c)
+        node_fail(r, c,
+                  "<%s> has no meaning with this calibration, which was measured with all "
+                  "kernels of the model; remove it",
+                  parts[i]);
+    } else if (r->is_analytic && c)
       node_fail(r, c, "<%s> has no meaning with an analytic cost model; remove it", parts[i]);
     else if (r->whole->calib && !c)
       node_fail(r, engine,

@@ -92,6 +92,10 @@ struct scenario_arm {
 /* metric: see summary_metric_by_name. A gate on `ratio` compares arm with the baseline. */
 struct scenario_gate { const char *id, *metric, *arm; int has_min, has_max; double min, max; unsigned line; };
 
+/* A gate of `lull validate` (docs/validate.md): metric and statistic by name, see
+ * sim/validate/names.h. What is judged is the statistic's error, relative where it has one. */
+struct scenario_validation { const char *id, *metric, *statistic, *arm; int has_min, has_max; double min, max; unsigned line; };
+
 /* A published figure to print beside ours. */
 struct scenario_reference { const char *arm, *metric; double value; const char *source; };
 
@@ -121,6 +125,7 @@ struct scenario {
   int baseline;                    /* arm index, -1: none */
   double qualify_attainment;       /* a baseline candidate qualifies at or above; else 0 */
   uint32_t ngates; struct scenario_gate *gate;
+  uint32_t nvalidations; struct scenario_validation *validation;
   uint32_t nreferences; struct scenario_reference *reference;
   uint32_t nparameters; struct scenario_parameter *parameter;
   uint32_t nsweeps; struct scenario_sweep *sweep;
@@ -143,6 +148,10 @@ void scenario_close(struct scenario *s);
  * every arm. */
 struct plan;
 struct plan *plan_freeze(const struct scenario *s, uint64_t seed, struct base_error *e);
+/* A plan of n given requests of one class instead of the scenario's own arrivals: their time
+ * (non-decreasing, >= 0), prompt and output; the rest is drawn as ever. row must not be NULL. */
+struct plan *plan_of_rows(const struct scenario *s, uint64_t seed, int cls,
+                          const struct world_arrival *row, uint64_t n, struct base_error *e);
 void plan_free(struct plan *p);
 /* A source that walks the plan from its start; several may be open. Its ctx is owned by `cursor`. */
 struct plan_cursor { const struct plan *plan; uint64_t next; uint32_t class_mask; struct arrivals *rows; };

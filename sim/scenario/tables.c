@@ -258,6 +258,8 @@ static const struct field gate_fields[] = {
     ID(raw_gate, id, "id", NULL, "name of the gate"),
     TEXT(raw_gate, arm, "arm", NULL, "the arm that is judged"),
     TEXT(raw_gate, metric, "metric", NULL, "what is judged; ratio: against the baseline"),
+    TEXT(raw_gate, statistic, "statistic", "",
+         "makes it a gate of lull validate on the error of this statistic (docs/validate.md)"),
     TEXT(raw_gate, min, "min", "", "least that passes, in the metric's unit"),
     TEXT(raw_gate, max, "max", "", "most that passes"),
 };
@@ -299,7 +301,8 @@ const struct element scenario_elements[] = {
     {"engine", FIELDS(engine_fields), "host elementwise speculation", 0,
      "settings of every server's engine; give kv-blocks or memory-fraction"},
     {"host", FIELDS(host_fields), "", 0, "required with a calibration"},
-    {"elementwise", FIELDS(elementwise_fields), "", 0, "required with a calibration"},
+    {"elementwise", FIELDS(elementwise_fields), "", 0,
+     "required with a calibration, but for one of operator tables, which hold these kernels"},
     {"speculation", FIELDS(speculation_fields), "", 0, "speculative decoding"},
     {"class", FIELDS(class_fields), "arrivals trace items prompt output slo", 0,
      "a kind of request, in order of importance"},

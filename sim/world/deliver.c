@@ -393,7 +393,7 @@ static int pass(struct world *w, int *any)
       return -1;
   }
   w->due = next_due(w);
-  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+  for (uint32_t i = 0; *any && i < w->cfg->nbacklogs; i++) { /* what ended may have made room */
     const struct world_backlog *b = &w->cfg->backlog[i];
     if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
       look_again(w);

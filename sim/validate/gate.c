@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "sim/validate/gate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "sim/ledger/verdict.h"
+#include "sim/validate/validate.h"
+
+/* ------------------------------------------------------------------------------- reading ---- */
+
+static int bad_name(const char *text, const char *what, const char *name, const char *near,
+                    struct base_error *e)
+{
+  return base_fail(e, BASE_USAGE, "gate '%.100s': unknown %s '%.40s'%s%s%s", text, what, name,
+                   near ? "; did you mean '" : "; see docs/validate.md", near ? near : "",
+                   near ? "'?" : "");
+}
+
+/* The name in front of the comparison, split at its point. */
+static int parse_name(const char *text, size_t n, struct validate_gate *g, int *all,
+                      struct base_error *e)
+{
+  char name[64];
+  if (n >= sizeof name)
+    return base_fail(e, BASE_USAGE, "gate '%.100s': the name is too long", text);
+  memcpy(name, text, n);
+  name[n] = '\0';
+  char *statistic = strchr(name, '.');
+  *all = !statistic;
+  if (statistic)
+    *statistic++ = '\0';
+  g->metric = validate_metric_by_name(name);
+  if (g->metric < 0)
+    return bad_name(text, "metric", name, validate_metric_nearest(name), e);
+  g->statistic = statistic ? validate_statistic_by_name(statistic) : VALIDATE_MEAN;
+  if (g->statistic < 0)
+    return bad_name(text, "statistic", statistic, validate_statistic_nearest(statistic), e);
+  return 0;
+}
+
+int validate_gate_parse(const char *text, struct validate_gate out[VALIDATE_FIGURES],
+                        struct base_error *e)
+{
+  struct validate_gate g = {.id = text};
+  struct base_error inner = {0};
+  size_t n = strcspn(text, "<>");
+  int64_t ppm;
+  int all = 0;
+  if (!n || !text[n] || text[n + 1] != '=')
+    return base_fail(e, BASE_USAGE,
+                     "gate '%.100s' is not METRIC.STATISTIC<=BOUND; write for example "
+                     "'ttft.p95<=5%%'",
+                     text);
+  if (parse_name(text, n, &g, &all, e))
+    return -1;
+  if (base_unit_parse(BASE_RATIO, text + n + 2, &ppm, &inner))
+    return base_fail(e, BASE_USAGE, "gate '%.100s': %.300s", text, inner.text);
+  g.has_max = text[n] == '<';
+  g.has_min = !g.has_max;
+  g.min = g.max = (double)ppm / 1e6;
+  for (int i = 0; i < (all ? VALIDATE_FIGURES : 1); i++) {
+    out[i] = g;
+    out[i].statistic = all ? i : g.statistic;
+  }
+  return all ? VALIDATE_FIGURES : 1;
+}
+
+/* ------------------------------------------------------------------------------- judging ---- */
+
+double validate_judged(const struct validate_comparison *c, int metric, int statistic)
+{
+  const struct validate_figures *f = &c->metric[metric];
+  if (statistic < VALIDATE_FIGURES)
+    return fabs(validate_relative(f, statistic));
+  if (statistic == VALIDATE_KS)
+    return f->ks;
+  return statistic == VALIDATE_CORRELATION ? f->correlation : fabs(f->bias);
+}
+
+/* Appends a gate, judged on the whole run or on the second half. */
+static void add(struct validation *v, const struct validate_gate *g, int fitted)
+{
+  static const int code[] = {[OUTCOME_PASS] = BASE_OK,
+                             [OUTCOME_FAIL] = BASE_GATE,
+                             [OUTCOME_INCONCLUSIVE] = BASE_INCONCLUSIVE};
+  struct validate_gate *to = &v->gate[v->ngates++];
+  *to = *g;
+  to->fitted = fitted;
+  to->value = validate_judged(fitted ? &v->fit.second : &v->all, g->metric, g->statistic);
+  to->outcome = OUTCOME_PASS;
+  if (isnan(to->value))
+    to->outcome = OUTCOME_INCONCLUSIVE;
+  else if ((g->has_max && to->value > g->max) || (g->has_min && to->value < g->min))
+    to->outcome = OUTCOME_FAIL;
+  v->exit_code = verdict_worst(v->exit_code, code[to->outcome]);
+}
+
+/* Is the metric one of single requests? The others belong to whole runs. */
+static int by_request(int metric)
+{
+  return metric == VALIDATE_TTFT || metric == VALIDATE_TPOT || metric == VALIDATE_E2E;
+}
+
+static struct validate_gate of_scenario(const struct scenario_validation *s)
+{
+  return (struct validate_gate){.id = s->id,
+                                .metric = validate_metric_by_name(s->metric),
+                                .statistic = validate_statistic_by_name(s->statistic),
+                                .has_min = s->has_min,
+                                .has_max = s->has_max,
+                                .min = s->min,
+                                .max = s->max};
+}
+
+int validate_judge(struct validation *v, const struct validate_gate *more, uint32_t n,
+                   struct base_error *e)
+{
+  const struct scenario *s = &v->as_run;
+  v->gate = calloc(2 * ((size_t)s->nvalidations + n) + 1, sizeof *v->gate);
+  if (!v->gate)
+    return base_fail_memory(e);
+  v->exit_code = BASE_OK;
+  for (int fitted = 0; fitted <= v->fit.done; fitted++) {
+    for (uint32_t i = 0; i < s->nvalidations; i++) {
+      struct validate_gate g = of_scenario(&s->validation[i]);
+      if (!strcmp(s->validation[i].arm, s->arm[v->arm].id) && (!fitted || by_request(g.metric)))
+        add(v, &g, fitted);
+    }
+    for (uint32_t i = 0; i < n; i++)
+      if (!fitted || by_request(more[i].metric))
+        add(v, &more[i], fitted);
+  }
+  return 0;
+}

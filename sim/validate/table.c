@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a user reads of a validation. */
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "sim/report/parts.h"
+#include "sim/report/text.h"
+#include "sim/validate/validate.h"
+
+enum { LABEL = 20, COUNT = 10, STATISTIC = 12, VALUE = 14, CHANGE = 10 };
+
+/* ---------------------------------------------------------------------------------- input ---- */
+
+static void measured_lines(const struct validation *v, FILE *out)
+{
+  const struct measured *m = v->measured;
+  const struct validate_side *s = &v->side[VALIDATE_MEASURED];
+  unsigned long long prompt = 0, output = 0;
+  for (uint64_t i = 0; i < m->n; i++) {
+    prompt += m->row[i].prompt;
+    output += m->row[i].output;
+  }
+  fprintf(out, "%-*s%s (%s)\n", LABEL / 2, "Measured", v->name, m->format);
+  fprintf(out, "%-*s%llu requests that arrive over %s s, %llu prompt and %llu output tokens\n",
+          LABEL / 2, "", (unsigned long long)m->n, text_seconds(s->request[m->n - 1].arrival).s,
+          prompt, output);
+  if (m->failed)
+    fprintf(out, "%-*s%llu requests that failed in the measured run are left out\n", LABEL / 2, "",
+            (unsigned long long)m->failed);
+  if (m->moved)
+    fprintf(out, "%-*s%llu rows stood behind a later arrival; they were sorted\n", LABEL / 2, "",
+            (unsigned long long)m->moved);
+}
+
+static void simulated_lines(const struct validation *v, FILE *out)
+{
+  const struct scenario_arm *arm = &v->as_run.arm[v->arm];
+  const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
+  const struct summary *s = &v->x->arm[v->arm].pooled;
+  char line[512], host[32];
+  snprintf(line, sizeof line,
+           "arm %.60s, policy %.60s, class %.60s; %u server%s of %u KV blocks of %u "
+           "tokens, at most %u requests and %u tokens a step; host time a step %s",
+           arm->id, arm->policy->name, v->as_run.cls[v->cls].id, arm->candidate[0].nservers,
+           arm->candidate[0].nservers == 1 ? "" : "s, the first", g->kv_blocks, g->block_tokens,
+           g->max_seqs, g->token_budget,
+           base_unit_format(BASE_TIME, g->cost.host_step, host, sizeof host));
+  text_wrap(out, "Simulated", LABEL / 2, line);
+  fprintf(out, "%-*s%llu steps, %llu preemptions\n", LABEL / 2, "", (unsigned long long)s->steps,
+          (unsigned long long)s->preempts);
+}
+
+/* ---------------------------------------------------------------------------- comparison ---- */
+
+static void distance_line(const struct validate_figures *f, FILE *out)
+{
+  struct text_line l = {0};
+  text_add(&l, "%-*sKS distance %s", LABEL + COUNT + 2, "", text_number(f->ks, 4).s);
+  if (!isnan(f->correlation))
+    text_add(&l, ", correlation %s", text_number(f->correlation, 4).s);
+  if (!isnan(f->bias))
+    text_add(&l, ", bias %s", text_change(f->bias).s);
+  text_end(&l, out);
+}
+
+static void metric_rows(const struct validate_comparison *c, int metric, FILE *out)
+{
+  const struct validate_metric_info *info = &validate_metrics[metric];
+  const struct validate_figures *f = &c->metric[metric];
+  if (!f->n[VALIDATE_MEASURED] && isnan(f->figure[VALIDATE_MEASURED][VALIDATE_MEAN])) {
+    fprintf(out, "%-*s%*s  not in the measured file\n", LABEL, info->label, COUNT, "-");
+    return;
+  }
+  for (int k = 0; k < VALIDATE_FIGURES; k++) {
+    struct text_line l = {0};
+    double absolute = validate_absolute(f, k) * info->scale;
+    char error[40];
+    snprintf(error, sizeof error, isnan(absolute) ? "-" : "%+.*f", info->decimals, absolute);
+    if (k == 0)
+      text_add(&l, "%-*s%*llu", LABEL, info->label, COUNT,
+               (unsigned long long)f->n[VALIDATE_MEASURED]);
+    else
+      text_add(&l, "%*s", LABEL + COUNT, "");
+    text_add(&l, "  %-*s%*s%*s%*s%*s", STATISTIC, validate_statistics[k].name, VALUE,
+             text_number(f->figure[VALIDATE_MEASURED][k] * info->scale, info->decimals).s, VALUE,
+             text_number(f->figure[VALIDATE_SIMULATED][k] * info->scale, info->decimals).s, VALUE,
+             error, CHANGE, text_change(validate_relative(f, k)).s);
+    text_end(&l, out);
+  }
+  distance_line(f, out);
+}
+
+static void comparison(const struct validation *v, FILE *out)
+{
+  fprintf(out, "\n%-*s%*s  %-*s%*s%*s%*s%*s\n", LABEL, "Metric", COUNT, "n", STATISTIC, "statistic",
+          VALUE, "measured", VALUE, "simulated", VALUE, "error", CHANGE, "relative");
+  for (int m = 0; m < VALIDATE_METRICS; m++)
+    metric_rows(&v->all, m, out);
+}
+
+/* ------------------------------------------------------------------------------------ fit ---- */
+
+static void fit_opening(const struct validation *v, FILE *out)
+{
+  const struct validate_fit *f = &v->fit;
+  char line[640], given[32], fitted[32];
+  snprintf(line, sizeof line,
+           "host time a step, one scalar, on the first %llu requests by arrival: mean relative "
+           "error of E2E and TPOT there %.4f with %s as the scenario gives it, %.4f with %s "
+           "fitted (the least of %u simulations of the whole run%s). The other %llu requests judge "
+           "both:",
+           (unsigned long long)f->split, f->objective_given,
+           base_unit_format(BASE_TIME, f->given, given, sizeof given), f->objective,
+           base_unit_format(BASE_TIME, f->host, fitted, sizeof fitted), f->runs,
+           f->at_bound ? "; it is the largest value tried, so look for another cause" : "",
+           (unsigned long long)(v->measured->n - f->split));
+  fputc('\n', out);
+  text_wrap(out, "Fit", LABEL / 2, line);
+}
+
+/* One statistic of the second half, with either value. */
+static void fit_row(const struct validate_fit *fit, int metric, int k, FILE *out)
+{
+  const struct validate_metric_info *info = &validate_metrics[metric];
+  const struct validate_figures *a = &fit->second_given.metric[metric];
+  const struct validate_figures *b = &fit->second.metric[metric];
+  struct text_line l = {0};
+  text_add(&l, "%-*s%-*s%*s", LABEL, k ? "" : info->label, STATISTIC, validate_statistics[k].name,
+           VALUE, text_number(a->figure[VALIDATE_MEASURED][k] * info->scale, info->decimals).s);
+  text_add(&l, "%*s%*s%*s%*s", VALUE,
+           text_number(a->figure[VALIDATE_SIMULATED][k] * info->scale, info->decimals).s, CHANGE,
+           text_change(validate_relative(a, k)).s, VALUE,
+           text_number(b->figure[VALIDATE_SIMULATED][k] * info->scale, info->decimals).s, CHANGE,
+           text_change(validate_relative(b, k)).s);
+  text_end(&l, out);
+}
+
+/* The distances of the second half, with either value. */
+static void fit_distances(const struct validate_fit *fit, int metric, FILE *out)
+{
+  const struct validate_figures *a = &fit->second_given.metric[metric];
+  const struct validate_figures *b = &fit->second.metric[metric];
+  const struct {
+    const char *name;
+    double given, fitted;
+  } row[] = {{"KS distance", a->ks, b->ks}, {"correlation", a->correlation, b->correlation}};
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    fprintf(out, "%-*s%-*s%*s%*s%*s\n", LABEL, "", STATISTIC, row[i].name, 2 * VALUE,
+            text_number(row[i].given, 4).s, CHANGE, "", VALUE, text_number(row[i].fitted, 4).s);
+  fprintf(out, "%-*s%-*s%*s%*s\n", LABEL, "", STATISTIC, "bias", 2 * VALUE + CHANGE,
+          text_change(a->bias).s, VALUE + CHANGE, text_change(b->bias).s);
+}
+
+static void fit_part(const struct validation *v, FILE *out)
+{
+  static const int metrics[] = {VALIDATE_TTFT, VALIDATE_TPOT, VALIDATE_E2E};
+  if (!v->fit.done)
+    return;
+  fit_opening(v, out);
+  fprintf(out, "\n%-*s%-*s%*s%*s%*s%*s%*s\n", LABEL, "Second half", STATISTIC, "statistic", VALUE,
+          "measured", VALUE, "as given", CHANGE, "relative", VALUE, "fitted", CHANGE, "relative");
+  for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+    for (int k = 0; k < VALIDATE_FIGURES; k++)
+      fit_row(&v->fit, metrics[i], k, out);
+    fit_distances(&v->fit, metrics[i], out);
+  }
+}
+
+/* ---------------------------------------------------------------------------------- gates ---- */
+
+/* "|error of ttft.p95| <= 5%" and the like. */
+static void requirement(const struct validate_gate *g, char *buf, size_t size)
+{
+  const char *metric = validate_metrics[g->metric].name;
+  const char *statistic = validate_statistics[g->statistic].name;
+  int figure = g->statistic < VALIDATE_FIGURES || g->statistic == VALIDATE_BIAS;
+  char low[32] = "", high[32] = "";
+  if (g->has_min)
+    snprintf(low, sizeof low, "%g%s <= ", g->min * (figure ? 100 : 1), figure ? "%" : "");
+  if (g->has_max)
+    snprintf(high, sizeof high, " <= %g%s", g->max * (figure ? 100 : 1), figure ? "%" : "");
+  snprintf(buf, size, "%s%s%s.%s%s%s", low, figure ? "|error of " : "", metric, statistic,
+           figure ? "|" : "", high);
+}
+
+static void gates(const struct validation *v, FILE *out)
+{
+  static const char *const name[] = {
+      [OUTCOME_PASS] = "PASS", [OUTCOME_FAIL] = "FAIL", [OUTCOME_INCONCLUSIVE] = "INCONCLUSIVE"};
+  if (!v->ngates)
+    return;
+  fprintf(out, "\n%-26s%-22s%-38s%10s  %s\n", "Gate", "on", "requirement", "judged", "outcome");
+  for (uint32_t i = 0; i < v->ngates; i++) {
+    const struct validate_gate *g = &v->gate[i];
+    int figure = g->statistic < VALIDATE_FIGURES || g->statistic == VALIDATE_BIAS;
+    char text[96], value[32];
+    requirement(g, text, sizeof text);
+    snprintf(value, sizeof value,
+             isnan(g->value) ? "-"
+             : figure        ? "%.2f%%"
+                             : "%.4f",
+             g->value * (figure ? 100 : 1));
+    fprintf(out, "%-25.25s %-21s %-37.37s %10s  %s\n", g->id,
+            g->fitted ? "second half, fitted" : "all requests", text, value, name[g->outcome]);
+  }
+}
+
+int validate_table(const struct validation *v, FILE *out, struct base_error *e)
+{
+  parts_opening(v->x, out);
+  measured_lines(v, out);
+  simulated_lines(v, out);
+  comparison(v, out);
+  fit_part(v, out);
+  gates(v, out);
+  return text_done(out, e);
+}
