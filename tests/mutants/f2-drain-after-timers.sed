@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # sim/world/deliver.c: DRAIN comes after timers, not before
-/^int deliver(/,/^}/{s/ || deliver_drain(w, &any)//;s/deliver_timers(w, &any)/deliver_timers(w, \&any) || deliver_drain(w, \&any)/}
+/^static int pass(/,/^}/{/deliver_drain/d;s/deliver_arrivals(w, any) ||/deliver_arrivals(w, any) ||/;s/(w->ntimers && deliver_timers(w, any)) ||/(w->ntimers \&\& deliver_timers(w, any)) || (!w->drained \&\& w->now >= w->cfg->window \&\& deliver_drain(w, any)) ||/}
