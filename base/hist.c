@@ -100,18 +100,23 @@ static uint64_t terms_in_range(int64_t start, int64_t inc, uint64_t count)
   return fit < count ? fit : count;
 }
 
-/* Puts `count` terms, none past 2^63 - 1, into their bins: one division a bin. */
-static void spread(struct base_hist *h, uint64_t start, uint64_t inc, uint64_t count,
+/* Puts `count` terms, none past 2^63 - 1, into their bins. Where terms lie closer than bins are wide,
+ * every bin after a first one has width / inc of them, or one more. */
+static void spread(struct base_hist *h, uint64_t value, uint64_t inc, uint64_t count,
                    uint64_t weight)
 {
-  uint64_t value = start;
   while (count) {
-    uint64_t width, i = bin_of(value), low = bin_range((unsigned)i, &width);
-    uint64_t k = (low + width - value + inc - 1) / inc;
-    k = k < count ? k : count;
-    h->bin[i] += k * weight;
-    count -= k;
-    value += count ? k * inc : 0;
+    uint64_t width, i = bin_of(value), end = bin_range((unsigned)i, &width) + width;
+    uint64_t group = (i | (SUB_BINS - 1)) + 1, each = inc < width ? width / inc : 0;
+    uint64_t k = each ? (end - value + inc - 1) / inc : 1;
+    do {
+      k = k < count ? k : count;
+      h->bin[i] += k * weight;
+      count -= k;
+      value += k * inc;
+      end += width;
+      k = each + (value + each * inc < end);
+    } while (count && each && ++i < group);
   }
 }
 

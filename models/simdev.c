@@ -23,7 +23,7 @@ typedef __int128 int128;
 struct segment {
   uint64_t n;
   lull_ticks first, inc, host;
-  int narrow; /* the picoseconds of the steps that will be run fit 62 bits */
+  uint8_t narrow; /* the picoseconds of the steps that will be run fit 62 bits */
 };
 
 struct lane {
@@ -38,6 +38,7 @@ struct lane {
   lull_ticks did;        /* whole ticks of the step done before the anchor */
   int64_t speed;         /* ps a tick */
   struct segment seg;    /* steps from `done` on */
+  lull_time end;         /* boundary after all of them that will be run */
   lull_ticks abort_at;   /* aborting: the safe point, in ticks of the step after `target` */
   lull_time copy_end;
 };
@@ -139,6 +140,13 @@ static void shape_of(const struct lull_batch *b, uint64_t step, struct cost_shap
   }
 }
 
+/* The target, the anchor, the speed or the segment has changed. */
+static void set_end(struct lane *l)
+{
+  l->seg.narrow = (uint8_t)fits_narrow(l);
+  l->end = boundary(l, segment_steps(l));
+}
+
 /* The segment that starts at step `done`. One series needs no chunk and whole tokens a step. */
 static void next_segment(struct lull_device *d, struct lane *l)
 {
@@ -157,7 +165,7 @@ static void next_segment(struct lull_device *d, struct lane *l)
     if (!l->seg.n)
       l->seg.n = 1;
   }
-  l->seg.narrow = fits_narrow(l);
+  set_end(l);
 }
 
 /* The step after n further ones: where its ticks are counted from, and how many were done there. */
@@ -182,10 +190,8 @@ static lull_time next_report(const struct lane *l)
     return LULL_NEVER;
   if (l->kind == LULL_LANE_COPY)
     return l->copy_end;
-  uint64_t n = segment_steps(l);
-  if (l->aborting && n < l->seg.n)
-    return abort_time(l, n);
-  return boundary(l, n);
+  uint64_t n = l->aborting ? segment_steps(l) : l->seg.n;
+  return n < l->seg.n ? abort_time(l, n) : l->end;
 }
 
 static lull_time sim_now(struct lull_device *d)
@@ -241,6 +247,12 @@ static int64_t speed_of(const struct lull_device *d, int gpu)
   return d->active[gpu] == both ? d->gpu[gpu].contended_ps : LULL_TICK_PS;
 }
 
+static void set_train(struct lane *l, lull_ticks ticks)
+{
+  l->seg = (struct segment){.n = 1, .first = ticks};
+  set_end(l);
+}
+
 static int sim_submit(struct lull_device *d, const struct lull_work *w)
 {
   int st = check_work(d, w);
@@ -260,7 +272,7 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
   if (w->kind == LULL_WORK_FORWARD)
     next_segment(d, l);
   else if (w->kind == LULL_WORK_TRAIN_MICRO)
-    l->seg = (struct segment){.n = 1, .first = w->ticks};
+    set_train(l, w->ticks);
   else
     l->copy_end = d->now + copy_time(&d->gpu[l->gpu], w->bytes);
   d->next[w->lane] = next_report(l);
@@ -314,6 +326,7 @@ static void sim_interrupt(struct lull_device *d, lull_lane_id lane, int how)
     stop_at_safepoint(d, l);
   else
     stop_at_boundary(d, l);
+  set_end(l);
   d->next[lane] = next_report(l);
 }
 
@@ -333,7 +346,7 @@ static void report_steps(struct lull_device *d, struct lane *l, uint64_t n,
                          struct lull_completion *c)
 {
   lull_ticks second = l->seg.first + l->seg.inc;
-  lull_time end = boundary(l, n);
+  lull_time end = n == segment_steps(l) ? l->end : boundary(l, n);
   c->span = (struct lull_span){.steps = n,
                                .first_end = n > 1 ? boundary(l, 1) : end,
                                .second_dur = second * l->speed,
@@ -371,7 +384,7 @@ static void change_speed(struct lull_device *d, struct lane *l, int64_t speed)
   l->did += (d->now - l->anchor) / l->speed;
   l->anchor = d->now;
   l->speed = speed;
-  l->seg.narrow = l->work == LULL_WORK_FORWARD && fits_narrow(l);
+  set_end(l);
 }
 
 /* The kinds of compute lanes that are busy on a GPU. */

@@ -23,6 +23,13 @@ static lull_time span_end(const struct lull_span *sp, uint64_t n)
 /* Gaps of one step that ended at `end` for all rows, those that just joined one by one. */
 static void first_gaps(struct world *w, struct server *s, lull_time end)
 {
+  if (!s->nfresh) {
+    for (uint32_t c = 0; s->rows && c < w->cfg->nclasses; c++) {
+      if (s->v.count[LULL_DECODE][c])
+        base_hist_add(&w->out->cls[c].itl, end - s->last_emit, s->v.count[LULL_DECODE][c]);
+    }
+    return;
+  }
   for (uint32_t i = 0; i < s->nfresh; i++) {
     struct req *r = req_at(w, s->fresh[i]);
     base_hist_add(&w->out->cls[r->v.cls].itl, end - r->last_emit, 1);
@@ -93,25 +100,31 @@ static base_int128 credit_chunks(struct world *w, const struct server *s, int64_
  * What all rows earn in n steps from now on, 16 fraction bits, and the prefix sums of that (see
  * row_share): u and slope are a row's ticks a token and a context token, `rate` the credit a tick.
  */
-static base_int128 credit_rows(struct server *s, const struct cost_shape *shape, int64_t rate,
-                               int64_t u, int64_t slope, uint64_t n)
+static base_int128 credit_rows_wide(struct server *s, int64_t rate, int64_t u, int64_t slope,
+                                    uint64_t n)
 {
-  base_int128 flat = (base_int128)rate * u, grow = (base_int128)rate * slope;
-  if (s->cfg->row_tokens > 1)
-    flat *= s->cfg->row_tokens;
-  if (n == 1) {
-    s->sum[0] += flat;
-    s->sum[1] += grow;
-    s->sum[2] += grow * (int64_t)s->step;
-    return (flat * shape->rows << 16) + grow * shape->ctx_q16;
-  }
-  int64_t m = (int64_t)n;
-  base_int128 pairs = (base_int128)m * (m - 1) / 2;
+  base_int128 m = (base_int128)n, pairs = m * (m - 1) / 2;
+  base_int128 flat = (base_int128)rate * u * s->cfg->row_tokens, grow = (base_int128)rate * slope;
   s->sum[0] += flat * m;
   s->sum[1] += grow * m;
-  s->sum[2] += grow * ((base_int128)m * (int64_t)s->step + pairs);
-  return (flat * (m * (base_int128)shape->rows) << 16) +
-         grow * ((base_int128)m * shape->ctx_q16 + pairs * s->ctx_inc_q16);
+  s->sum[2] += grow * (m * s->step + pairs);
+  return (flat * m * s->rows << 16) + grow * (m * s->ctx_q16 + pairs * s->ctx_inc_q16);
+}
+
+/* The same where a sum of contexts over the steps fits 62 bits, and what all steps are credited
+ * with, which no product here exceeds (`slope` of a row's context being part of a step). */
+static base_int128 credit_rows(struct server *s, int64_t rate, int64_t u, int64_t slope, uint64_t n)
+{
+  if (n >> 14 | s->step >> 48 | (uint64_t)s->ctx_q16 >> 46 | (uint64_t)s->ctx_inc_q16 >> 34 |
+      (s->ctx_q16 < LULL_Q16_ONE))
+    return credit_rows_wide(s, rate, u, slope, n);
+  int64_t m = (int64_t)n, pairs = m * (m - 1) / 2;
+  int64_t flat = m * rate * u * s->cfg->row_tokens, grow = rate * slope;
+  s->sum[0] += flat;
+  s->sum[1] += grow * m;
+  s->sum[2] += (base_int128)grow * (m * (int64_t)s->step + pairs);
+  return ((base_int128)(flat * s->rows) << 16) +
+         (base_int128)grow * (m * s->ctx_q16 + pairs * s->ctx_inc_q16);
 }
 
 /*
@@ -131,7 +144,8 @@ static void credit(struct world *w, struct server *s, const struct cost_shape *s
   }
   left <<= 16;
   if (shape->rows)
-    left -= credit_rows(s, shape, rate, u, c->slope, n);
+    left -= total >> 62 ? credit_rows_wide(s, rate, u, c->slope, n)
+                        : credit_rows(s, rate, u, c->slope, n);
   s->residue_q16[residue_class(w, s)] += left;
 }
 
