@@ -210,7 +210,7 @@ static int spill(struct base_sample *s)
   return 0;
 }
 
-int base_sample_add(struct base_sample *s, int64_t value)
+int base_sample_add_slow(struct base_sample *s, int64_t value)
 {
   if (s->n >= BASE_SAMPLE_EXACT) {
     if (spill(s))

@@ -56,7 +56,15 @@ struct base_sample {
   unsigned shift;     /* bucket b holds the values from low + (b << shift) on */
   struct base_hist h; /* once n has passed BASE_SAMPLE_EXACT: all of it */
 };
-int base_sample_add(struct base_sample *s, int64_t value); /* -1: out of memory */
+int base_sample_add_slow(struct base_sample *s, int64_t value);
+static inline int base_sample_add(struct base_sample *s, int64_t value) /* -1: out of memory */
+{
+  if (s->n >= s->cap || s->n >= BASE_SAMPLE_EXACT)
+    return base_sample_add_slow(s, value);
+  s->settled = 0;
+  s->x[s->n++] = value;
+  return 0;
+}
 int base_sample_merge(struct base_sample *into, const struct base_sample *from);
 static inline int base_sample_is_exact(const struct base_sample *s)
 {

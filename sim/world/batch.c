@@ -69,9 +69,11 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
   if (s->cfg->row_tokens == 1) {
     /* every row fills steps / block whole blocks; those near the end of theirs open one more */
     uint32_t mask = s->cfg->block_tokens - 1, rest = (uint32_t)steps & mask;
+    uint32_t at = mask - (uint32_t)s->step;
+    const uint32_t *residue = s->residue;
     sum = (int64_t)s->rows * (int64_t)(steps >> s->block_shift);
-    for (uint32_t i = 0; i < rest; i++)
-      sum += s->residue[(uint32_t)(mask - i - s->step) & mask];
+    for (; rest; rest--)
+      sum += residue[at-- & mask];
     return sum;
   }
   for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
@@ -84,25 +86,10 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
   return sum - s->decode_blocks;
 }
 
-int64_t batch_growth_next(const struct world *w, const struct server *s)
+/* batch_feasible, where more than a bound has to be looked at. */
+uint64_t batch_search(const struct world *w, const struct server *s, uint64_t steps, int64_t blocks)
 {
-  uint32_t mask = s->cfg->block_tokens - 1;
-  return s->cfg->row_tokens == 1 ? s->residue[(uint32_t)(mask - s->step) & mask]
-                                 : batch_growth(w, s, 1);
-}
-
-/* Never less than the growth, in O(1): no row opens more blocks than its most tokens touch. */
-static int64_t growth_bound(const struct server *s, uint64_t steps)
-{
-  uint64_t tokens = steps * s->cfg->row_tokens;
-  return (int64_t)(s->rows * ((tokens + s->cfg->block_tokens - 1) >> s->block_shift));
-}
-
-/* The most steps, up to `steps`, whose growth stays within `blocks`. */
-uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
-                        int64_t blocks)
-{
-  if (growth_bound(s, steps) <= blocks || batch_growth(w, s, steps) <= blocks)
+  if (batch_growth(w, s, steps) <= blocks)
     return steps;
   uint64_t lo = 0, hi = steps;
   while (hi - lo > 1) {
@@ -181,7 +168,9 @@ void batch_join(struct world *w, struct server *s, struct req *r)
     r->at_join[i] = s->sum[i];
   if (r->last_emit != s->last_emit)
     make_fresh(s, r);
-  uint64_t steps = (left - r->phase_q16 + r->rate_q16 - 1) / r->rate_q16;
+  uint64_t steps = r->rate_q16 == LULL_Q16_ONE
+                       ? (left - r->phase_q16 + LULL_Q16_ONE - 1) >> 16
+                       : (left - r->phase_q16 + r->rate_q16 - 1) / r->rate_q16;
   r->slot = s->slots[s->rows];
   heap_up(s, s->rows++, (struct finish){.step = s->step + steps, .id = r->v.id, .slot = r->slot});
   s->batch.version++;
@@ -192,7 +181,8 @@ void batch_join(struct world *w, struct server *s, struct req *r)
  * of the server with rate and slope of that step, S0 = sum of rate * u * row_tokens, S1 = sum of
  * rate * slope, S2 = sum of rate * slope * k.
  */
-int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16)
+static inline int64_t row_share(const struct server *s, const struct req *r,
+                                base_int128 *fraction_q16)
 {
   base_int128 d0 = s->sum[0] - r->at_join[0], d1 = s->sum[1] - r->at_join[1],
               d2 = s->sum[2] - r->at_join[2];
@@ -232,11 +222,3 @@ void batch_leave(struct world *w, struct server *s, struct req *r)
   s->batch.version++;
 }
 
-/* Counters of all rows move on; chunks and the ledger are step.c's. */
-void batch_advance(const struct world *w, struct server *s, uint64_t steps, lull_time at)
-{
-  s->decode_blocks += steps == 1 ? batch_growth_next(w, s) : batch_growth(w, s, steps);
-  s->step += steps;
-  s->ctx_q16 += (int64_t)steps * s->ctx_inc_q16;
-  s->boundary = at;
-}

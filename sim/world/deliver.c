@@ -164,7 +164,7 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
   return plan_submit_copy(w, s) || w->failed || account_check(w, s) ? -1 : 0;
 }
 
-static int completed(struct world *w, const struct lull_completion *c)
+static inline int completed(struct world *w, const struct lull_completion *c)
 {
   const struct lane_use *u = c->lane >= 0 && c->lane < LULL_LANES ? &w->lane[c->lane] : NULL;
   if (u && u->owner >= 0) {
@@ -224,14 +224,14 @@ static int can_hold(const struct server *s, const struct req *r)
          server_blocks_for(s, kv) <= (int64_t)s->cfg->kv_blocks;
 }
 
-static int eligible(const struct world *w, int server, const struct req *r)
+static inline int eligible(const struct world *w, int server, const struct req *r)
 {
   const struct server *s = &w->srv[server];
   return (s->cfg->class_mask >> r->v.cls & 1) && can_hold(s, r);
 }
 
 /* F17: the eligible server with the fewest unfinished requests, the lowest on a tie; -1: none. */
-static int default_route(const struct world *w, const struct req *r)
+static inline int default_route(const struct world *w, const struct req *r)
 {
   int best = -1;
   for (int i = 0; i < (int)w->cfg->nservers; i++) {
@@ -260,20 +260,18 @@ static int arrive(struct world *w, const struct world_arrival *a, int server)
     emit(w, LULL_EV_FAILED, -1, id, a->time, 0);
     return w->failed ? -1 : 0;
   }
-  if (server >= 0)
-    req_route(w, r, server);
-  w->arriving = server >= 0 ? -1 : id;
-  w->routed = -1;
-  emit(w, LULL_EV_ARRIVED, r->v.server, id, a->time, 0);
-  w->arriving = -1;
-  if (w->failed || !req_known(w, id)) /* rejected in its own event */
-    return w->failed ? -1 : 0;
-  if (w->routed >= 0)
-    route = w->routed;
-  else if (server < 0 && w->cfg->policy->event) /* the event may have ended others */
-    route = default_route(w, r);
-  if (server < 0)
+  if (server >= 0 || w->quiet_policy)
     req_route(w, r, route);
+  if (!w->quiet_policy) {
+    w->arriving = server >= 0 ? -1 : id;
+    w->routed = -1;
+    emit(w, LULL_EV_ARRIVED, r->v.server, id, a->time, 0);
+    w->arriving = -1;
+    if (w->failed || !req_known(w, id)) /* rejected in its own event */
+      return w->failed ? -1 : 0;
+    if (server < 0) /* the event may have ended others */
+      req_route(w, r, w->routed >= 0 ? w->routed : default_route(w, r));
+  }
   struct server *s = req_server(w, r);
   if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
     want(w, s, LULL_WAKE_ARRIVAL);

@@ -222,15 +222,37 @@ void req_free_pages(struct world *w);
 
 /* batch.c */
 int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps);
-int64_t batch_growth_next(const struct world *w, const struct server *s); /* of one step */
-uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
-                        int64_t blocks);
+static inline int64_t batch_growth_next(const struct world *w, const struct server *s)
+{
+  uint32_t mask = s->cfg->block_tokens - 1;
+  return s->cfg->row_tokens == 1 ? s->residue[(uint32_t)(mask - s->step) & mask]
+                                 : batch_growth(w, s, 1);
+}
+uint64_t batch_search(const struct world *w, const struct server *s, uint64_t steps,
+                      int64_t blocks);
+/* The most steps, up to `steps`, whose growth stays within `blocks`. No row opens more blocks than
+ * its most tokens touch. */
+static inline uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
+                                      int64_t blocks)
+{
+  uint64_t tokens = steps * s->cfg->row_tokens;
+  int64_t most = (int64_t)(s->rows * ((tokens + s->cfg->block_tokens - 1) >> s->block_shift));
+  return most <= blocks ? steps : batch_search(w, s, steps, blocks);
+}
 int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
                           uint32_t phase_q16);
 void batch_sum_chunks(const struct world *w, struct server *s); /* s->shape as of s->step */
 void batch_join(struct world *w, struct server *s, struct req *r);  /* -> DECODE */
 void batch_leave(struct world *w, struct server *s, struct req *r); /* counters made concrete */
-void batch_advance(const struct world *w, struct server *s, uint64_t steps, lull_time at);
+/* Counters of all rows move on; chunks and the ledger are step.c's. */
+static inline void batch_advance(const struct world *w, struct server *s, uint64_t steps,
+                                 lull_time at)
+{
+  s->decode_blocks += steps == 1 ? batch_growth_next(w, s) : batch_growth(w, s, steps);
+  s->step += steps;
+  s->ctx_q16 += (int64_t)steps * s->ctx_inc_q16;
+  s->boundary = at;
+}
 static inline int64_t server_free(const struct server *s)
 {
   return (int64_t)s->cfg->kv_blocks - s->fixed_blocks - s->decode_blocks;
@@ -244,7 +266,6 @@ static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs 
 {
   return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
 }
-int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16);
 
 /* deliver.c */
 void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);

@@ -119,7 +119,6 @@ static inline void unlink_req(struct world *w, struct server *s, struct req *r)
     req_at(w, v->next)->v.prev = v->prev;
   else
     s->tail[v->state][v->cls] = v->prev;
-  v->next = v->prev = -1;
   s->v.count[v->state][v->cls]--;
 }
 
@@ -154,7 +153,7 @@ static inline lull_id waiting_place(struct world *w, struct server *s, const str
   return after;
 }
 
-static int takes_slot(int state)
+static inline int takes_slot(int state)
 {
   return state == LULL_PREFILL || state == LULL_DECODE;
 }
@@ -163,10 +162,9 @@ void req_enter(struct world *w, struct req *r, int state)
 {
   struct server *s = req_server(w, r);
   unlink_req(w, s, r);
-  s->v.seqs -= (uint32_t)takes_slot(r->v.state);
+  s->v.seqs += (uint32_t)(takes_slot(state) - takes_slot(r->v.state));
   r->v.state = (uint8_t)state;
   r->v.entered = ++w->entered;
-  s->v.seqs += (uint32_t)takes_slot(state);
   link_req(w, s, r, state == LULL_WAITING ? waiting_place(w, s, r) : s->tail[state][r->v.cls]);
 }
 
@@ -241,6 +239,7 @@ void req_end(struct world *w, struct req *r, int fate)
   if (r->v.server >= 0) {
     struct server *s = req_server(w, r);
     unlink_req(w, s, r);
+    r->v.next = r->v.prev = -1;
     s->v.seqs -= (uint32_t)takes_slot(r->v.state);
     s->fixed_blocks -= r->v.blocks;
     s->unfinished--;
