@@ -33,15 +33,15 @@ struct base_error {
 
 /* Fill `e` unless it is already filled; all return -1. `e` may be NULL. `file` may be NULL. */
 int base_fail(struct base_error *e, int code, const char *fmt, ...)
-  __attribute__((format(printf, 3, 4)));
+  __attribute__((cold, format(printf, 3, 4)));
 int base_fail_at(struct base_error *e, int code, const char *file, unsigned line, const char *fmt,
-                 ...) __attribute__((format(printf, 5, 6)));
+                 ...) __attribute__((cold, format(printf, 5, 6)));
 int base_vfail_at(struct base_error *e, int code, const char *file, unsigned line, const char *fmt,
-                  va_list ap) __attribute__((format(printf, 5, 0)));
+                  va_list ap) __attribute__((cold, format(printf, 5, 0)));
 /* BASE_ENV with errno's text behind the formatted one. */
 int base_fail_errno(struct base_error *e, const char *fmt, ...)
-  __attribute__((format(printf, 2, 3)));
-int base_fail_memory(struct base_error *e); /* BASE_ENV, "out of memory" */
+  __attribute__((cold, format(printf, 2, 3)));
+int base_fail_memory(struct base_error *e) __attribute__((cold)); /* BASE_ENV, "out of memory" */
 
 /* "file:line:column: error: text" (what is known of it) into buf, cut to size; returns buf. */
 const char *base_error_format(const struct base_error *e, char *buf, size_t size);
@@ -54,7 +54,7 @@ struct base_errors {
 };
 /* Append; return -1 always. */
 int base_errors_at(struct base_errors *list, int code, const char *file, unsigned line,
-                   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+                   const char *fmt, ...) __attribute__((cold, format(printf, 5, 6)));
 int base_errors_add(struct base_errors *list, const struct base_error *e);
 void base_errors_free(struct base_errors *list);
 

@@ -54,7 +54,7 @@ struct lull_device {
 };
 
 /* Boundary after n further steps of the segment, saturating (F21: the sum needs 128 bits). */
-static lull_time wide_boundary(const struct lane *l, uint64_t n)
+__attribute__((cold)) static lull_time wide_boundary(const struct lane *l, uint64_t n)
 {
   const struct segment *g = &l->seg;
   int128 ticks = (int128)n * g->first + (int128)g->inc * ((int128)n * ((int128)n - 1) / 2);
@@ -176,7 +176,7 @@ static lull_time ticks_from(const struct lane *l, uint64_t n, lull_ticks *done)
 }
 
 /* Aborting: the moment of the safe point, in the step after n further ones. */
-static lull_time abort_time(const struct lane *l, uint64_t n)
+__attribute__((cold)) static lull_time abort_time(const struct lane *l, uint64_t n)
 {
   lull_ticks done;
   lull_time from = ticks_from(l, n, &done);
@@ -222,7 +222,7 @@ static lull_time copy_time(const struct simdev_gpu *g, int64_t bytes)
   return ticks * LULL_TICK_PS >= LULL_NEVER ? LULL_NEVER : (lull_time)(ticks * LULL_TICK_PS);
 }
 
-static int check_work(const struct lull_device *d, const struct lull_work *w)
+static inline int check_work(const struct lull_device *d, const struct lull_work *w)
 {
   if (w->size < sizeof *w || w->lane < 0 || w->lane >= d->nlanes)
     return LULL_DEV_BAD_CALL;
@@ -230,7 +230,7 @@ static int check_work(const struct lull_device *d, const struct lull_work *w)
   int good;
   if (w->kind == LULL_WORK_FORWARD)
     good = l->kind == LULL_LANE_SERVE && w->batch && w->repeat &&
-           (w->batch->rows || w->batch->chunks);
+           (w->batch->rows | w->batch->chunks);
   else if (w->kind == LULL_WORK_TRAIN_MICRO)
     good = l->kind == LULL_LANE_TRAIN && w->ticks > 0;
   else if (w->kind == LULL_WORK_COPY_OUT || w->kind == LULL_WORK_COPY_IN)
@@ -293,7 +293,7 @@ static void stop_at_boundary(struct lull_device *d, struct lane *l)
 }
 
 /* F13: the next layer safe point of the step under way, in ticks done rounded up. */
-static void stop_at_safepoint(struct lull_device *d, struct lane *l)
+__attribute__((cold)) static void stop_at_safepoint(struct lull_device *d, struct lane *l)
 {
   uint64_t k = steps_by(l, d->now, segment_steps(l));
   lull_ticks done;

@@ -193,18 +193,24 @@ static inline int64_t row_share(const struct server *s, const struct req *r,
   return (int64_t)(q16 >> 16);
 }
 
-/* Makes its lazy counters concrete and takes it out of the batch; its blocks become fixed ones. The
- * caller enters it into another list. */
-void batch_leave(struct world *w, struct server *s, struct req *r)
+/* What leaving changes of the server's sums: `q16` tokens were made since the join. */
+static inline void leave_sums(struct server *s, struct req *r, uint64_t q16)
 {
-  uint64_t k = s->step - r->v.join_step;
-  uint64_t q16 = k * r->rate_q16 + r->v.phase_q16;
   base_int128 fraction;
   r->pending += row_share(s, r, &fraction);
   s->residue_q16[r->v.cls] += fraction;
   s->ctx_q16 -= (int64_t)(((uint64_t)r->v.kv0 << 16) + q16);
   s->ctx_inc_q16 -= r->rate_q16;
   s->residue[residue_of(s, r)]--;
+  s->batch.version++;
+}
+
+/* Makes its lazy counters concrete and takes it out of the batch; its blocks become fixed ones. The
+ * caller enters it into another list. */
+void batch_leave(struct world *w, struct server *s, struct req *r)
+{
+  uint64_t q16 = (s->step - r->v.join_step) * r->rate_q16 + r->v.phase_q16;
+  leave_sums(s, r, q16);
   if (r->fresh_pos)
     drop_fresh(w, s, r);
   else
@@ -219,6 +225,17 @@ void batch_leave(struct world *w, struct server *s, struct req *r)
   r->v.blocks = (uint32_t)server_blocks_for(s, r->v.kv0);
   s->decode_blocks -= r->v.blocks;
   s->fixed_blocks += r->v.blocks;
-  s->batch.version++;
 }
 
+/* The same for the top of the heap, whose output is complete: nothing of it is wanted again. It has
+ * stepped, so it is not fresh. */
+void batch_finish(struct server *s, struct req *r)
+{
+  uint64_t q16 = (s->step - r->v.join_step) * r->rate_q16 + r->v.phase_q16;
+  leave_sums(s, r, q16);
+  heap_remove(s, 0, s->rows);
+  s->slots[--s->rows] = r->slot;
+  s->decode_blocks -= server_blocks_for(s, r->v.kv0 + (uint32_t)(q16 >> 16));
+  r->v.gen0 = r->output;
+  r->v.phase_q16 = r->v.rate_q16 = 0;
+}

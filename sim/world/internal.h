@@ -197,7 +197,7 @@ struct world {
 
 /* world.c */
 int world_open_lane(struct world *w, int gpu, int kind, int owner); /* its index, or -1 */
-int world_broken(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int world_broken(struct world *w, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 
 /* request.c */
 static inline struct req *req_at(const struct world *w, lull_id id)
@@ -244,6 +244,7 @@ int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t 
 void batch_sum_chunks(const struct world *w, struct server *s); /* s->shape as of s->step */
 void batch_join(struct world *w, struct server *s, struct req *r);  /* -> DECODE */
 void batch_leave(struct world *w, struct server *s, struct req *r); /* counters made concrete */
+void batch_finish(struct server *s, struct req *r); /* the top of the finish heap, complete */
 /* Counters of all rows move on; chunks and the ledger are step.c's. */
 static inline void batch_advance(const struct world *w, struct server *s, uint64_t steps,
                                  lull_time at)
@@ -268,7 +269,8 @@ static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs 
 }
 
 /* deliver.c */
-void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text);
+void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text)
+  __attribute__((cold));
 int deliver_due(struct world *w);
 lull_time next_due(const struct world *w); /* an arrival, DRAIN, a timer or a time wake */
 /* A device to poll, a backlog to refill. */
@@ -364,7 +366,7 @@ static inline void account_time(struct world *w, lull_time from, lull_time to) /
 void account_charge(struct world *w, const struct server *s, int account, base_int128 units);
 void account_request(struct world *w, const struct req *r); /* its shares, at its end */
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
-int account_broken(struct world *w, const struct server *s);
+int account_broken(struct world *w, const struct server *s) __attribute__((cold));
 /* What must hold after whatever changes a server's requests: a plan, steps, a copy. */
 static inline int account_check(struct world *w, const struct server *s)
 {

@@ -171,8 +171,8 @@ int plan_submit(struct world *w, struct server *s)
   b->ctx_q16 = s->ctx_q16;
   b->ctx_inc_q16 = s->ctx_inc_q16;
   b->chunk = s->lent;
-  if (b->chunks)
-    memcpy(s->lent, s->chunk, b->chunks * sizeof *s->lent);
+  for (uint32_t i = 0; i < b->chunks; i++)
+    s->lent[i] = s->chunk[i];
   batch_sum_chunks(w, s);
   b->chunk_tokens = s->shape.chunk_tokens;
   b->chunk_ends = s->shape.chunk_ends;

@@ -182,34 +182,30 @@ void req_route(struct world *w, struct req *r, int server)
   link_req(w, s, r, waiting_place(w, s, r));
 }
 
-/* Its share since the KV was last lost becomes useful or late when it is done, else wasted. */
-static void settle(struct world *w, struct req *r, int fate)
+/* Its share since the KV was last lost becomes useful or late. */
+static inline void settle_done(struct world *w, struct req *r)
 {
   struct world_record *rec = &r->rec;
   const struct world_class *c = &w->cfg->cls[r->v.cls];
   struct world_class_result *res = &w->out->cls[r->v.cls];
-  if (fate != WORLD_DONE) {
-    rec->wasted += r->pending;
-  } else {
-    rec->share += r->pending;
-    lull_time stream = rec->last_token - rec->first_token;
-    rec->met = !c->interactive ||
-               (rec->first_token - rec->arrival <= c->slo_ttft &&
-                (base_int128)stream <= (base_int128)c->slo_tpot * (rec->output - 1));
-    if (rec->met)
-      res->useful_tokens += rec->output;
-    if (!c->interactive)
-      rec->met = 0;
-    res->met += rec->met;
+  rec->share += r->pending;
+  res->finished++;
+  if (!c->interactive) {
+    res->useful_tokens += rec->output;
+    return;
   }
-  r->pending = 0;
+  lull_time stream = rec->last_token - rec->first_token;
+  rec->met = rec->first_token - rec->arrival <= c->slo_ttft &&
+             (base_int128)stream <= (base_int128)c->slo_tpot * (rec->output - 1);
+  if (rec->met) {
+    res->useful_tokens += rec->output;
+    res->met++;
+  }
 }
 
 static uint64_t *fate_counter(struct world_class_result *c, int fate)
 {
   switch (fate) {
-  case WORLD_DONE:
-    return &c->finished;
   case WORLD_FATE_FAILED:
     return &c->failed;
   case WORLD_REJECTED:
@@ -234,8 +230,13 @@ void req_end(struct world *w, struct req *r, int fate)
   rec->generated = r->v.gen0;
   rec->preempts = r->v.preempts;
   w->out->cls[r->v.cls].output_tokens += rec->generated;
-  settle(w, r, fate);
-  ++*fate_counter(&w->out->cls[r->v.cls], fate);
+  if (fate == WORLD_DONE) {
+    settle_done(w, r);
+  } else { /* what it earned is wasted */
+    rec->wasted += r->pending;
+    ++*fate_counter(&w->out->cls[r->v.cls], fate);
+  }
+  r->pending = 0;
   if (r->v.server >= 0) {
     struct server *s = req_server(w, r);
     unlink_req(w, s, r);

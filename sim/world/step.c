@@ -82,71 +82,74 @@ static inline const struct cost_shape *shape_now(const struct world *w, struct s
   return &s->shape;
 }
 
-/* What the chunks earn in one step of `rate` a tick, u ticks a token and v an attended pair. */
-static base_int128 credit_chunks(struct world *w, const struct server *s, int64_t rate, int64_t u,
-                                 int64_t v)
-{
-  base_int128 sum = 0;
-  for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    const struct lull_chunk *c = &s->chunk[i];
-    base_int128 share = rate * ((base_int128)u * c->tokens + (base_int128)v * chunk_pairs(c));
-    req_at(w, c->request)->pending += (int64_t)share;
-    sum += share;
-  }
-  return sum;
-}
-
-/*
- * What all rows earn in n steps from now on, 16 fraction bits, and the prefix sums of that (see
- * row_share): u and slope are a row's ticks a token and a context token, `rate` the credit a tick.
- */
-static base_int128 credit_rows_wide(struct server *s, int64_t rate, int64_t u, int64_t slope,
-                                    uint64_t n)
-{
-  base_int128 m = (base_int128)n, pairs = m * (m - 1) / 2;
-  base_int128 flat = (base_int128)rate * u * s->cfg->row_tokens, grow = (base_int128)rate * slope;
-  s->sum[0] += flat * m;
-  s->sum[1] += grow * m;
-  s->sum[2] += grow * (m * s->step + pairs);
-  return (flat * m * s->rows << 16) + grow * (m * s->ctx_q16 + pairs * s->ctx_inc_q16);
-}
-
-/* The same where a sum of contexts over the steps fits 62 bits, and what all steps are credited
- * with, which no product here exceeds (`slope` of a row's context being part of a step). */
-static base_int128 credit_rows(struct server *s, int64_t rate, int64_t u, int64_t slope, uint64_t n)
-{
-  if (n >> 14 | s->step >> 48 | (uint64_t)s->ctx_q16 >> 46 | (uint64_t)s->ctx_inc_q16 >> 34 |
-      (s->ctx_q16 < LULL_Q16_ONE))
-    return credit_rows_wide(s, rate, u, slope, n);
-  int64_t m = (int64_t)n, pairs = m * (m - 1) / 2;
-  int64_t flat = m * rate * u * s->cfg->row_tokens, grow = rate * slope;
-  s->sum[0] += flat;
-  s->sum[1] += grow * m;
-  s->sum[2] += (base_int128)grow * (m * (int64_t)s->step + pairs);
-  return ((base_int128)(flat * s->rows) << 16) +
-         (base_int128)grow * (m * s->ctx_q16 + pairs * s->ctx_inc_q16);
-}
-
 /*
  * Credits n steps of one law, all at the same rate a tick: `total` together. Shares by world.h;
- * per-row shares stay in the prefix sums until the row leaves.
+ * per-row shares stay in the prefix sums until the row leaves (see row_share): u and the slope are a
+ * row's ticks a token and a context token.
  */
-static void credit(struct world *w, struct server *s, const struct cost_shape *shape,
-                   const struct cost_step *c, int64_t rate, uint64_t n, base_int128 total)
+__attribute__((cold)) static void credit_wide(struct world *w, struct server *s, const struct cost_shape *shape,
+                        const struct cost_step *c, int64_t rate, uint64_t n, base_int128 total)
 {
   int64_t ctx_part = (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
   int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
   int64_t u = (c->ticks - ctx_part - c->chunk_part) / tokens;
+  int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
+  base_int128 m = (base_int128)n, pairs = m * (m - 1) / 2;
+  base_int128 flat = (base_int128)rate * u * s->cfg->row_tokens * m;
+  base_int128 grow = (base_int128)rate * c->slope;
+  s->sum[0] += flat;
+  s->sum[1] += grow * m;
+  s->sum[2] += grow * (m * s->step + pairs);
   base_int128 left = total;
-  if (s->batch.chunks) { /* n == 1: steps with chunks are taken singly */
-    int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
-    left -= credit_chunks(w, s, rate, u, v);
+  for (uint32_t i = 0; i < s->batch.chunks; i++) { /* n == 1: steps with chunks are taken singly */
+    const struct lull_chunk *k = &s->chunk[i];
+    base_int128 share = rate * ((base_int128)u * k->tokens + (base_int128)v * chunk_pairs(k));
+    req_at(w, k->request)->pending += (int64_t)share;
+    left -= share;
   }
-  left <<= 16;
-  if (shape->rows)
-    left -= total >> 62 ? credit_rows_wide(s, rate, u, c->slope, n)
-                        : credit_rows(s, rate, u, c->slope, n);
-  s->residue_q16[residue_class(w, s)] += left;
+  s->residue_q16[residue_class(w, s)] += ((left - flat * shape->rows) << 16) -
+                                         grow * (m * shape->ctx_q16 + pairs * s->ctx_inc_q16);
+}
+
+/* The same where no part of `total` passes 62 bits, nor a sum of contexts over the steps. */
+static void credit_narrow(struct world *w, struct server *s, const struct cost_shape *shape,
+                          const struct cost_step *c, int64_t rate, uint64_t n, int64_t total)
+{
+  int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
+  int64_t other = c->ticks - c->chunk_part, left = total;
+  base_int128 rows_q16 = 0;
+  if (shape->rows) {
+    other -= (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
+  }
+  int64_t u = other / tokens;
+  if (s->batch.chunks) {
+    int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
+    for (uint32_t i = 0; i < s->batch.chunks; i++) {
+      const struct lull_chunk *k = &s->chunk[i];
+      int64_t share = rate * (u * k->tokens + v * chunk_pairs(k));
+      req_at(w, k->request)->pending += share;
+      left -= share;
+    }
+  }
+  if (shape->rows) {
+    int64_t m = (int64_t)n, pairs = m * (m - 1) / 2;
+    int64_t flat = m * rate * u * s->cfg->row_tokens, grow = rate * c->slope;
+    s->sum[0] += flat;
+    s->sum[1] += grow * m;
+    s->sum[2] += (base_int128)grow * (m * (int64_t)s->step + pairs);
+    left -= flat * shape->rows;
+    rows_q16 = (base_int128)grow * (m * shape->ctx_q16 + pairs * s->ctx_inc_q16);
+  }
+  s->residue_q16[residue_class(w, s)] += ((base_int128)left << 16) - rows_q16;
+}
+
+/* May credit_narrow take n steps? A row holds at least a token, so that no product of the slope
+ * passes its part of the step. */
+static inline int is_narrow(const struct server *s, uint64_t n, lull_time lasted)
+{
+  return !(n >> 14 | s->step >> 48 | (uint64_t)s->ctx_q16 >> 46 | (uint64_t)s->ctx_inc_q16 >> 34 |
+           (uint64_t)lasted >> 58 | (uint64_t)s->earned) &&
+         s->ctx_q16 >= (int64_t)s->rows << 16;
 }
 
 /* Moves the plan's chunks on by one step; a first chunk marks when its step began. */
@@ -164,24 +167,21 @@ static void advance_chunks(struct world *w, struct server *s, lull_time start)
   }
 }
 
+/* Is a step of so many ticks as long as at the speed of the last one? */
+static inline int at_speed(const struct server *s, lull_time wall, lull_ticks ticks)
+{
+  lull_time t;
+  return !__builtin_mul_overflow(s->speed, ticks, &t) && t == wall;
+}
+
 /* Picoseconds a tick of a step, 0 if that is no integer. It rarely changes. */
 static lull_time whole_speed(struct server *s, lull_time wall, lull_ticks ticks)
 {
-  if (wall == (base_int128)s->speed * ticks)
+  if (at_speed(s, wall, ticks))
     return s->speed;
   if (wall % ticks)
     return 0;
   return s->speed = wall / ticks;
-}
-
-/* The ledger's rate of a step: its credit by its ticks, floored. */
-static int64_t credit_rate(struct server *s, base_int128 credit, lull_time wall, lull_ticks ticks)
-{
-  if (credit > INT64_MAX)
-    return (int64_t)(credit / ticks);
-  if (wall == (base_int128)s->speed * ticks && credit == (base_int128)s->unit * wall)
-    return s->unit * s->speed;
-  return (int64_t)credit / ticks;
 }
 
 /*
@@ -193,7 +193,7 @@ static uint64_t run_length(struct server *s, const struct cost_shape *shape,
                            const struct cost_step *c, const struct lull_span *sp, lull_time start,
                            uint64_t i, uint64_t left)
 {
-  if (left == 1 || s->batch.chunks || s->mark > s->step_start || s->ctx_inc_q16 % LULL_Q16_ONE)
+  if (s->batch.chunks || s->mark > s->step_start || s->ctx_inc_q16 % LULL_Q16_ONE)
     return 1;
   lull_time wall = step_length(sp, start, i), speed = whole_speed(s, wall, c->ticks);
   lull_ticks inc = c->slope * (s->ctx_inc_q16 / LULL_Q16_ONE);
@@ -208,6 +208,21 @@ static uint64_t run_length(struct server *s, const struct cost_shape *shape,
   return left;
 }
 
+/* Credits the m steps up to `to` of a span, of which step i is the first and lasted `wall`; it may
+ * have begun under another active set. The rate of a step is its credit by its ticks, floored. */
+static void credit(struct world *w, struct server *s, const struct cost_shape *shape,
+                   const struct cost_step *c, uint64_t m, lull_time wall, lull_time to)
+{
+  lull_time lasted = to - s->mark;
+  if (is_narrow(s, m, lasted) && at_speed(s, wall, c->ticks)) {
+    credit_narrow(w, s, shape, c, s->unit * s->speed, m, s->unit * lasted);
+    return;
+  }
+  base_int128 all = s->earned + (base_int128)s->unit * lasted;
+  base_int128 one = m == 1 ? all : (base_int128)s->unit * wall;
+  credit_wide(w, s, shape, c, (int64_t)(one / c->ticks), m, all);
+}
+
 static int take_steps(struct world *w, struct server *s, const struct lull_span *sp, uint64_t n)
 {
   lull_time start = s->step_start;
@@ -215,21 +230,17 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     struct cost_step c;
     const struct cost_shape *shape = shape_now(w, s);
     cost_eval(s->cfg->cost, shape, &c);
-    uint64_t m = run_length(s, shape, &c, sp, start, i, n - i);
-    lull_time from = s->step_start, to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
-    if (to <= from)
+    uint64_t m = n - i == 1 ? 1 : run_length(s, shape, &c, sp, start, i, n - i);
+    lull_time to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
+    if (to <= s->step_start)
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
                           (long long)to);
-    /* the first step may have begun under another active set */
-    base_int128 all = s->earned + (base_int128)s->unit * (to - s->mark);
-    lull_time wall = step_length(sp, start, i);
-    base_int128 one = m == 1 ? all : (base_int128)s->unit * wall;
-    credit(w, s, shape, &c, credit_rate(s, one, wall, c.ticks), m, all);
+    credit(w, s, shape, &c, m, step_length(sp, start, i), to);
     gaps(w, s, sp, i, m);
-    advance_chunks(w, s, from);
+    if (s->batch.chunks)
+      advance_chunks(w, s, s->step_start);
     batch_advance(w, s, m, to);
-    s->last_emit = to;
-    s->step_start = s->mark = to;
+    s->last_emit = s->step_start = s->mark = to;
     s->earned = 0;
     i += m;
   }
@@ -256,7 +267,7 @@ static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
 
 static void finish_row(struct world *w, struct server *s, struct req *r, lull_time at)
 {
-  batch_leave(w, s, r);
+  batch_finish(s, r);
   r->rec.last_token = at;
   req_end(w, r, WORLD_DONE);
   queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
