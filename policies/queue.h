@@ -23,7 +23,9 @@ struct queue {
   int how;            /* enum lull_preempt for DECODE rows: LULL_RECOMPUTE or LULL_SWAP */
   uint32_t preempted; /* classes that lost a request in this plan for want of room */
   int gave_up;        /* someone HELD gave up its KV in this plan */
-  uint32_t parked;    /* requests that were HELD, swapped or being copied when the plan began */
+  uint32_t parked;    /* requests that were HELD, swapped or being copied when the plan began, */
+  uint32_t waiting;   /* that were WAITING then, */
+  uint32_t prefilling; /* and in PREFILL */
 };
 
 /* The parameter that says how rows are preempted, and its value as enum lull_preempt. */
@@ -53,9 +55,12 @@ static inline struct queue queue_open(const struct lull_host *h, const struct lu
                                       struct lull_plan *p, int how)
 {
   struct queue q = {.h = h, .s = s, .p = p, .how = how};
-  for (uint32_t c = 0; c < h->classes; c++)
+  for (uint32_t c = 0; c < h->classes; c++) {
+    q.waiting += s->count[LULL_WAITING][c];
+    q.prefilling += s->count[LULL_PREFILL][c];
     q.parked += s->count[LULL_HELD][c] + s->count[LULL_SWAPPING_OUT][c] +
                 s->count[LULL_SWAPPED][c] + s->count[LULL_SWAPPING_IN][c];
+  }
   return q;
 }
 
@@ -142,6 +147,8 @@ static inline void queue_prefill(struct queue *q, uint32_t line)
 {
   const struct lull_host *h = q->h;
   lull_id id = -1;
+  if (!q->prefilling)
+    return;
   while (q->p->tokens_left > 0 && (id = queue_next(q, LULL_PREFILL, line, id)) >= 0)
     h->chunk(h->ctx, q->p, id, (uint32_t)q->p->tokens_left);
 }
@@ -229,6 +236,8 @@ static inline int queue_serve(struct queue *q, uint32_t line)
 {
   if (!queue_resume(q, line))
     return 0;
+  if (!q->waiting && !q->gave_up)
+    return 1;
   for (lull_id id; (id = queue_next(q, LULL_WAITING, line, -1)) >= 0;)
     if (!queue_admit(q, id))
       return 0;

@@ -176,7 +176,7 @@ static int differ_totals(const struct world_result *a, const struct world_result
 int outcome_differ(const struct outcome *a, const struct outcome *b, const struct world_config *cfg,
                    int context, char *why, size_t size)
 {
-  if (differ_log(a, b, context, why, size))
+  if (a->log && b->log && differ_log(a, b, context, why, size))
     return 1;
   if (a->rc != b->rc || a->e.code != b->e.code) {
     snprintf(why, size, "end: %d, code %d '%s' and %d, code %d '%s'", a->rc, a->e.code, a->e.text,

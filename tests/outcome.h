@@ -19,7 +19,8 @@ void outcome_line(void *outcome, const struct world_log_line *l);
 /* Frees log and result. */
 void outcome_free(struct outcome *o);
 /*
- * 1 and the first difference in `why`, or 0. Of runs that both failed the logs may end apart: one
+ * 1 and the first difference in `why`, or 0. A run that kept no log has that in common with any. Of
+ * runs that both failed the logs may end apart: one
  * may have noticed earlier in the instant. context: the lines of the log before the difference go
  * to stderr.
  */
