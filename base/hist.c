@@ -107,6 +107,10 @@ static void spread(struct base_hist *h, uint64_t value, uint64_t inc, uint64_t c
 {
   while (count) {
     uint64_t width, i = bin_of(value), end = bin_range((unsigned)i, &width) + width;
+    if (value + (count - 1) * inc < end) { /* all that is left */
+      h->bin[i] += count * weight;
+      return;
+    }
     uint64_t group = (i | (SUB_BINS - 1)) + 1, each = inc < width ? width / inc : 0;
     uint64_t k = each ? (end - value + inc - 1) / inc : 1;
     do {

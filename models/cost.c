@@ -16,15 +16,11 @@ static inline lull_ticks narrow(wide v)
   return v > TICKS_MAX ? TICKS_MAX : (lull_ticks)v;
 }
 
-/* a * b and a + b of numbers >= 0, saturating. */
+/* a * b of numbers >= 0, saturating. */
 static inline lull_ticks times(int64_t a, int64_t b)
 {
   int64_t v;
   return __builtin_mul_overflow(a, b, &v) || v > TICKS_MAX ? TICKS_MAX : v;
-}
-static inline lull_ticks plus(lull_ticks a, lull_ticks b)
-{
-  return a + b > TICKS_MAX ? TICKS_MAX : a + b; /* both at most TICKS_MAX */
 }
 
 struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t row_tokens,
@@ -147,15 +143,17 @@ static void eval_analytic(const struct cost_model *m, const struct cost_shape *s
                           struct cost_step *out)
 {
   const struct cost_analytic *a = &m->a;
-  lull_ticks ticks = plus(narrow(a->base), times(a->per_token, tokens_of(m, s)));
-  ticks = plus(ticks, narrow(((wide)a->per_ctx * s->ctx_q16) >> 16));
+  /* five parts of at most 2^61 each */
+  uint64_t ticks = (uint64_t)narrow(a->base) + (uint64_t)times(a->per_token, tokens_of(m, s)) +
+                   (uint64_t)narrow(((wide)a->per_ctx * s->ctx_q16) >> 16);
   if (a->per_row)
-    ticks = plus(ticks, times(a->per_row, s->rows));
+    ticks += (uint64_t)times(a->per_row, s->rows);
   out->slope = a->per_ctx;
   out->host = 0;
   out->chunk_part = s->chunk_work ? narrow(((wide)a->per_pair_q16 * s->chunk_work) >> 16) : 0;
   out->ctx_end_q16 = INT64_MAX;
-  finish(plus(ticks, out->chunk_part), 0, out);
+  ticks += (uint64_t)out->chunk_part;
+  finish(ticks > TICKS_MAX ? TICKS_MAX : (lull_ticks)ticks, 0, out);
 }
 
 /* Attention of the rows of a step without chunks, but for its unevenness: ticks, and the law. */
