@@ -100,8 +100,8 @@ static uint64_t terms_in_range(int64_t start, int64_t inc, uint64_t count)
   return fit < count ? fit : count;
 }
 
-/* Puts `count` terms, none past 2^63 - 1, into their bins. Where terms lie closer than bins are wide,
- * every bin after a first one has width / inc of them, or one more. */
+/* Puts `count` terms, none past 2^63 - 1, into their bins. Where terms lie closer than bins are
+ * wide, every bin after a first one has width / inc of them, or one more. */
 static void spread(struct base_hist *h, uint64_t value, uint64_t inc, uint64_t count,
                    uint64_t weight)
 {

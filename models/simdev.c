@@ -2,8 +2,8 @@
 /*
  * A forward ticket is cut into segments: runs of steps whose durations are one arithmetic series
  * (one step where there is no such law). The end of a segment is a report. Everything else follows
- * from "anchor + n steps of the series": the next report, the boundary an interrupt finds, the progress. A
- * training micro-step is a segment of one step.
+ * from "anchor + n steps of the series": the next report, the boundary an interrupt finds, the
+ * progress. A training micro-step is a segment of one step.
  *
  * Lanes that contend (F4, F5) run at more picoseconds a tick. When the active set of a GPU changes
  * within a step, the anchor moves to that moment and `did` keeps the whole ticks done before it.
@@ -29,7 +29,7 @@ struct segment {
 struct lane {
   int gpu;
   uint8_t kind, busy, aborting;
-  uint8_t work;          /* enum lull_work_kind */
+  uint8_t work; /* enum lull_work_kind */
   uint64_t tag;
   const struct lull_batch *batch;
   uint64_t done, target; /* steps reported; steps after which it stops */
@@ -74,7 +74,8 @@ static inline lull_time boundary(const struct lane *l, uint64_t n)
   return l->anchor + (k * g->first + g->inc * (k * (k - 1) / 2) - l->did) * l->speed;
 }
 
-/* A guess at the n of steps_by: the root of the series' quadratic, written so that nothing cancels. */
+/* A guess at the n of steps_by: the root of the series' quadratic, written so that nothing cancels.
+ */
 static uint64_t guess_steps(const struct lane *l, lull_time t, uint64_t max)
 {
   const struct segment *g = &l->seg;
@@ -417,8 +418,7 @@ static int update_active(struct lull_device *d, struct lull_completion *out, int
       uint64_t k = steps_by(l, d->now, segment_steps(l));
       if (k) {
         struct lull_completion *c = &out[n++];
-        *c = (struct lull_completion){
-            .tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work};
+        *c = (struct lull_completion){.tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work};
         report_steps(d, l, k, c);
         c->end = c->span.last_end;
       }

@@ -61,6 +61,40 @@ static int grow_records(struct world *w)
   return 0;
 }
 
+/* A view and a record as they begin, field by field (see open_plan). */
+static inline void begin_view(struct lull_request *v, lull_id id, const struct world_arrival *a)
+{
+  _Static_assert(sizeof *v == 96 || sizeof(void *) < 8, "a new field needs its value here");
+  v->size = sizeof *v;
+  v->id = id;
+  v->next = v->prev = -1;
+  v->server = -1;
+  v->cls = a->cls;
+  v->state = LULL_WAITING;
+  v->prompt = v->prefill_target = a->prompt;
+  v->max_tokens = a->output;
+  v->preempts = v->prefill_done = v->gen0 = v->kv0 = v->blocks = 0;
+  v->rate_q16 = v->phase_q16 = 0;
+  v->join_step = v->entered = v->word = 0;
+  v->arrival = a->time;
+}
+
+static inline void begin_record(struct world_record *rec, const struct world_arrival *a)
+{
+  _Static_assert(sizeof *rec == 80 || sizeof(void *) < 8, "a new field needs its value here");
+  rec->arrival = a->time;
+  rec->first_chunk = rec->first_token = rec->last_token = LULL_NEVER;
+  rec->prompt = a->prompt;
+  rec->output = a->output;
+  rec->generated = rec->preempts = 0;
+  rec->discarded = 0;
+  rec->share = rec->wasted = 0;
+  rec->server = -1;
+  rec->cls = a->cls;
+  rec->fate = WORLD_PENDING;
+  rec->met = 0;
+}
+
 struct req *req_new(struct world *w, const struct world_arrival *a)
 {
   if (w->nreq == INT32_MAX) {
@@ -72,6 +106,8 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
     return NULL;
   lull_id id = (lull_id)w->nreq++;
   struct req *r = req_at(w, id);
+  begin_view(&r->v, id, a);
+  begin_record(&r->rec, a);
   r->output = a->output;
   r->accept_q16 = a->accept_q16;
   r->rate_q16 = 0;
@@ -81,25 +117,6 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
   r->last_emit = 0;
   r->pending = 0;
   r->told = 0;
-  r->v = (struct lull_request){.size = sizeof r->v,
-                               .id = id,
-                               .next = -1,
-                               .prev = -1,
-                               .server = -1,
-                               .cls = a->cls,
-                               .state = LULL_WAITING,
-                               .prompt = a->prompt,
-                               .max_tokens = a->output,
-                               .prefill_target = a->prompt,
-                               .arrival = a->time};
-  r->rec = (struct world_record){.arrival = a->time,
-                                 .first_chunk = LULL_NEVER,
-                                 .first_token = LULL_NEVER,
-                                 .last_token = LULL_NEVER,
-                                 .prompt = a->prompt,
-                                 .output = a->output,
-                                 .server = -1,
-                                 .cls = a->cls};
   w->out->records = w->nreq;
   if (!w->cfg->drop_records)
     w->out->record[id] = r->rec;

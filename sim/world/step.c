@@ -84,11 +84,13 @@ static inline const struct cost_shape *shape_now(const struct world *w, struct s
 
 /*
  * Credits n steps of one law, all at the same rate a tick: `total` together. Shares by world.h;
- * per-row shares stay in the prefix sums until the row leaves (see row_share): u and the slope are a
- * row's ticks a token and a context token.
+ * per-row shares stay in the prefix sums until the row leaves (see row_share): u and the slope are
+ * a row's ticks a token and a context token.
  */
-__attribute__((cold)) static void credit_wide(struct world *w, struct server *s, const struct cost_shape *shape,
-                        const struct cost_step *c, int64_t rate, uint64_t n, base_int128 total)
+__attribute__((cold)) static void credit_wide(struct world *w, struct server *s,
+                                              const struct cost_shape *shape,
+                                              const struct cost_step *c, int64_t rate, uint64_t n,
+                                              base_int128 total)
 {
   int64_t ctx_part = (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
   int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;

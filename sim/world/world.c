@@ -249,9 +249,9 @@ static int stalled(struct world *w)
   return world_broken(w, "stalled with nothing pending");
 }
 
-/* Plans the servers at a boundary that have a reason, always the lowest first: back to the first one
- * if a plan, or what was delivered after it, may have given a reason to any. A plan just made is no
- * reason for another. */
+/* Plans the servers at a boundary that have a reason, always the lowest first: back to the first
+ * one if a plan, or what was delivered after it, may have given a reason to any. A plan just made
+ * is no reason for another. */
 static int plan_all(struct world *w)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
