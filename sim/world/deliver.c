@@ -98,6 +98,7 @@ void want(struct world *w, struct server *s, uint32_t reason)
   if (s->busy && !s->stops) {
     w->ops->interrupt(w->dev, s->lane, LULL_AT_BOUNDARY);
     s->stops = 1;
+    stop_listening(w, s);
     w->poll = 1;
     look_again(w);
   }
@@ -289,6 +290,17 @@ static int deliver_arrivals(struct world *w, int *any)
   return 0;
 }
 
+int deliver_unheard(struct world *w)
+{
+  while (w->has_next && w->next.time < w->now) {
+    struct world_arrival a = w->next;
+    if (fetch_next(w) || arrive(w, &a, -1))
+      return -1;
+  }
+  w->due = next_due(w);
+  return 0;
+}
+
 static int deliver_drain(struct world *w, int *any)
 {
   w->drained = 1;
@@ -366,11 +378,9 @@ static int deliver_wakes(struct world *w, int *any)
   return 0;
 }
 
-lull_time next_due(const struct world *w)
+lull_time next_due_other(const struct world *w)
 {
-  lull_time t = w->has_next ? w->next.time : LULL_NEVER;
-  if (!w->drained && w->cfg->window < t)
-    t = w->cfg->window;
+  lull_time t = w->drained ? LULL_NEVER : w->cfg->window;
   if (w->ntimers && w->timer[0].at < t)
     t = w->timer[0].at;
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
@@ -390,6 +400,8 @@ static int pass(struct world *w, int *any)
     if (refill(w, &w->cfg->backlog[i], any))
       return -1;
   }
+  if (w->due_other <= w->now)
+    w->due_other = next_due_other(w);
   w->due = next_due(w);
   for (uint32_t i = 0; *any && i < w->cfg->nbacklogs; i++) { /* what ended may have made room */
     const struct world_backlog *b = &w->cfg->backlog[i];

@@ -110,7 +110,7 @@ static void h_timer(void *ctx, lull_time at, uint64_t tag)
   for (; i && w->timer[i - 1].at > at; i--)
     w->timer[i] = w->timer[i - 1];
   w->timer[i] = (struct timer){.at = at, .seq = w->timer_seq++, .tag = tag};
-  w->due = at < w->due ? at : w->due;
+  due_earlier(w, at);
 }
 
 static void h_cancel_timer(void *ctx, uint64_t tag)

@@ -85,6 +85,7 @@ struct server {
   uint32_t pending;        /* reasons that have occurred */
   uint8_t busy;            /* a forward ticket is out */
   uint8_t stops;           /* it stops at its next boundary as it is: one step, or interrupted */
+  uint8_t listens;         /* it does not, and its plan asks for arrivals */
   uint8_t planning, started, reserved;
   uint8_t refilled;        /* a backlog keeps it filled */
   lull_time step_start;    /* busy: when the step under way began */
@@ -151,7 +152,8 @@ struct world {
   int failed;              /* an error was filled: unwind */
 
   lull_time now;
-  lull_time due;           /* next_due(), or now: there is something else to look at (look_again) */
+  lull_time due;           /* when an arrival or due_other comes, or now: look_again */
+  lull_time due_other;     /* when DRAIN, a timer or a time wake comes */
   lull_time deadline;      /* the end of the drain */
   uint64_t max_repeat;     /* of a submit: the device's and the configuration's */
   struct server *srv;
@@ -185,6 +187,7 @@ struct world {
   int quiet_policy;        /* no event callback and no log: nobody hears of events */
   int closing;             /* the run has ended; completions are cut at out->end */
   uint32_t idle;           /* servers that are not busy */
+  uint32_t listening;      /* servers that listen */
   uint32_t plans_instant;
   uint64_t idle_events, idle_plans, seen_steps;
   struct lull_completion *comp;
@@ -269,18 +272,35 @@ static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs 
 }
 
 /* deliver.c */
+static inline void stop_listening(struct world *w, struct server *s)
+{
+  w->listening -= s->listens;
+  s->listens = 0;
+}
 void write_log(struct world *w, int server, int kind, int64_t a, int64_t b, const char *text)
   __attribute__((cold));
 int deliver_due(struct world *w);
-lull_time next_due(const struct world *w); /* an arrival, DRAIN, a timer or a time wake */
+lull_time next_due_other(const struct world *w);
+static inline lull_time next_due(const struct world *w)
+{
+  return w->has_next && w->next.time < w->due_other ? w->next.time : w->due_other;
+}
+int deliver_unheard(struct world *w); /* arrivals before now, see arrivals_may_wait */
 /* A device to poll, a backlog to refill. */
 static inline void look_again(struct world *w)
 {
   w->due = w->now;
 }
-/* Something that was due is not any more. */
+/* A timer or a time wake was set. */
+static inline void due_earlier(struct world *w, lull_time at)
+{
+  w->due_other = at < w->due_other ? at : w->due_other;
+  w->due = at < w->due ? at : w->due;
+}
+/* One that was due is not any more. */
 static inline void due_later(struct world *w)
 {
+  w->due_other = next_due_other(w);
   if (w->due > w->now)
     w->due = next_due(w);
 }

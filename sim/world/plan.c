@@ -64,8 +64,8 @@ static void close_plan(struct world *w, struct server *s)
   struct lull_plan *p = &s->plan;
   if ((p->wake & LULL_WAKE_TIME) && p->wake_time != LULL_NEVER) {
     lull_time soonest = w->now + WORLD_MIN_WAKE;
-    lull_time at = w->wake_at[s->v.id] = p->wake_time < soonest ? soonest : p->wake_time;
-    w->due = at < w->due ? at : w->due;
+    w->wake_at[s->v.id] = p->wake_time < soonest ? soonest : p->wake_time;
+    due_earlier(w, w->wake_at[s->v.id]);
   }
 }
 
@@ -194,6 +194,8 @@ int plan_submit(struct world *w, struct server *s)
   s->busy = 1;
   w->idle--;
   s->stops = n == 1;
+  s->listens = n > 1 && (s->plan.wake & LULL_WAKE_ARRIVAL);
+  w->listening += s->listens;
   s->step_start = s->mark = w->now;
   s->earned = 0;
   return 0;

@@ -374,6 +374,7 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
     return 0;
   s->busy = 0;
   w->idle++;
+  stop_listening(w, s);
   if (w->closing)
     return 0;
   if (c->aborted) {

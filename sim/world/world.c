@@ -292,10 +292,24 @@ static int instant(struct world *w, int *over)
   return 0;
 }
 
+/*
+ * May the arrivals that are due next be taken in when the device reports, rather than each in an
+ * instant of its own? Where nobody hears of them, no GPU is idle, and no lane would be interrupted
+ * for one, all that comes of them is a place in a queue, which is the same if it is given before
+ * the next completion is looked at.
+ */
+static inline int arrivals_may_wait(const struct world *w)
+{
+  return w->quiet_policy && !w->idle && !w->listening && !w->cfg->njobs && w->has_next &&
+         w->next.time == w->due;
+}
+
 /* Time passes: what was idle is charged, what ended is taken in. */
 static int pass_time(struct world *w)
 {
-  lull_time until = w->due < w->deadline ? w->due : w->deadline;
+  int late = arrivals_may_wait(w);
+  lull_time due = late ? w->due_other : w->due;
+  lull_time until = due < w->deadline ? due : w->deadline;
   if (until == LULL_NEVER && !work_pending(w))
     return stalled(w);
   int n = w->ops->wait(w->dev, until, w->comp, w->ncomp_max);
@@ -307,6 +321,8 @@ static int pass_time(struct world *w)
   account_time(w, before, now);
   if (w->cfg->njobs)
     jobs_pass_time(w, before, now);
+  if (late && deliver_unheard(w))
+    return -1;
   return deliver_completions(w, n);
 }
 
