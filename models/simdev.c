@@ -269,7 +269,7 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
   l->target = w->kind == LULL_WORK_FORWARD ? w->repeat : 1;
   l->began = l->anchor = d->now;
   l->did = 0;
-  l->speed = speed_of(d, l->gpu);
+  l->speed = d->training ? speed_of(d, l->gpu) : LULL_TICK_PS;
   if (w->kind == LULL_WORK_FORWARD)
     next_segment(d, l);
   else if (w->kind == LULL_WORK_TRAIN_MICRO)

@@ -31,19 +31,8 @@ static void send_event(struct world *w, const struct lull_event *ev)
     req_told(w, ev->request);
 }
 
-/* Where nobody hears of events, all that is left of one is that an end was told. */
-static void unheard(struct world *w, uint16_t kind, lull_id id)
+void queue_heard(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at)
 {
-  if (kind == LULL_EV_FINISHED || kind == LULL_EV_FAILED)
-    req_told(w, id);
-}
-
-void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at)
-{
-  if (w->quiet_policy) {
-    unheard(w, kind, id);
-    return;
-  }
   if (w->nown == w->cap_own) {
     uint32_t cap = w->cap_own ? 2 * w->cap_own : 16;
     struct own_event *p = realloc(w->own, cap * sizeof *p);
@@ -77,7 +66,7 @@ void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lul
           uint64_t tag)
 {
   if (w->quiet_policy) {
-    unheard(w, kind, id);
+    queue_own(w, kind, server, id, at);
     return;
   }
   struct lull_event ev = {.size = sizeof ev,

@@ -201,8 +201,8 @@ static void h_log(void *ctx, const char *what, int64_t a, int64_t b)
  */
 
 /* The server under this plan that holds r, or NULL with the refusal in *st. */
-static struct server *plan_of(struct world *w, const struct lull_plan *p, lull_id id,
-                              struct req **r, int *st)
+static inline struct server *plan_of(struct world *w, const struct lull_plan *p, lull_id id,
+                                     struct req **r, int *st)
 {
   struct server *s = p ? server_at(w, p->server) : NULL;
   *st = LULL_NO_STATE;
@@ -223,7 +223,7 @@ static int64_t watermark(const struct server *s)
 
 static int admit(struct world *w, struct server *s, struct req *r)
 {
-  int64_t need = lull_blocks_for(&s->v, r->v.prefill_target);
+  int64_t need = server_blocks_for(s, r->v.prefill_target);
   if (s->plan.seqs_left < 1)
     return LULL_NO_SEQS;
   if (need + watermark(s) > s->plan.blocks_left)

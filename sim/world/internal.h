@@ -150,6 +150,7 @@ struct world {
   struct world_result *out;
   struct base_error *err;
   int failed;              /* an error was filled: unwind */
+  const volatile int *stop; /* the configuration's, or one that is never set */
 
   lull_time now;
   lull_time due;           /* when an arrival or due_other comes, or now: look_again */
@@ -220,7 +221,13 @@ struct req *req_new(struct world *w, const struct world_arrival *a);
 void req_enter(struct world *w, struct req *r, int state); /* from its present list, if any */
 void req_route(struct world *w, struct req *r, int server);
 void req_end(struct world *w, struct req *r, int fate);    /* absorbing; out of all lists */
-void req_told(struct world *w, lull_id id); /* its end was delivered; r may be gone after this */
+void req_page_told(struct world *w, lull_id id);
+static inline void req_told(struct world *w, lull_id id) /* its end was delivered; r may be gone now */
+{
+  req_at(w, id)->told = 1;
+  if (++w->page[id >> REQ_CHUNK_BITS]->told == REQ_CHUNK)
+    req_page_told(w, id);
+}
 void req_free_pages(struct world *w);
 
 /* batch.c */
@@ -327,7 +334,15 @@ static inline void emit_own(struct world *w) /* all that queue_own holds, in ord
   if (w->nown)
     emit_queued(w);
 }
-void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
+void queue_heard(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
+static inline void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id,
+                             lull_time at)
+{
+  if (!w->quiet_policy)
+    queue_heard(w, kind, server, id, at);
+  else if (kind == LULL_EV_FINISHED || kind == LULL_EV_FAILED)
+    req_told(w, id); /* all that is left of an event of which nobody hears */
+}
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
 int fetch_next(struct world *w);
 static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
@@ -387,7 +402,7 @@ void account_charge(struct world *w, const struct server *s, int account, base_i
 void account_request(struct world *w, const struct req *r); /* its shares, at its end */
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
 int account_broken(struct world *w, const struct server *s) __attribute__((cold));
-/* What must hold after whatever changes a server's requests: a plan, steps, a copy. */
+/* What must hold whenever work is submitted and when a copy has ended. */
 static inline int account_check(struct world *w, const struct server *s)
 {
   if ((s->fixed_blocks | s->decode_blocks | server_free(s)) < 0 || s->v.seqs > s->cfg->max_seqs)

@@ -111,7 +111,7 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
     plan_force(w, s);
   close_plan(w, s);
   emit_own(w);
-  return w->failed || account_check(w, s) ? -1 : 0;
+  return w->failed ? -1 : 0;
 }
 
 /* F14: an empty plan that wanted steps is asked once more. */
@@ -140,7 +140,9 @@ static uint64_t repeat_bound(const struct world *w, const struct server *s)
     const struct lull_chunk *c = &s->chunk[i];
     /* the step that ends a prompt samples a token: it costs more, so it stands alone */
     uint32_t left = req_at(w, c->request)->v.prefill_target - c->start;
-    uint64_t whole = left / c->tokens - (left % c->tokens == 0 && left > c->tokens);
+    uint64_t whole = left == c->tokens
+                         ? 1
+                         : left / c->tokens - (left % c->tokens == 0 && left > c->tokens);
     n = whole < n ? whole : n;
   }
   const struct lull_plan *p = &s->plan;
@@ -178,6 +180,8 @@ int plan_submit(struct world *w, struct server *s)
   b->chunk_ends = s->shape.chunk_ends;
   b->chunk_work = s->shape.chunk_work;
   uint64_t n = repeat_by_kv(w, s, repeat_bound(w, s));
+  if (account_check(w, s))
+    return -1;
   if (!n)
     return world_broken(w, "server %d: %u rows have no free KV block for the next step", s->v.id,
                         s->rows);

@@ -27,12 +27,9 @@ static int grow_page(struct world *w)
   return 0;
 }
 
-void req_told(struct world *w, lull_id id)
+void req_page_told(struct world *w, lull_id id)
 {
   struct req_page **page = &w->page[id >> REQ_CHUNK_BITS];
-  req_at(w, id)->told = 1;
-  if (++(*page)->told < REQ_CHUNK)
-    return;
   (*page)->next = w->spare;
   w->spare = *page;
   *page = NULL;

@@ -144,6 +144,8 @@ static int world_init(struct world *w)
   const struct world_config *cfg = w->cfg;
   if (check_config(cfg, w->err))
     return -1;
+  static const volatile int never = 0;
+  w->stop = cfg->stop ? cfg->stop : &never;
   w->arriving = -1;
   w->deadline = cfg->drain > LULL_NEVER - cfg->window ? LULL_NEVER : cfg->window + cfg->drain;
   w->quiet_policy = !cfg->policy->event && !cfg->log;
@@ -209,7 +211,7 @@ static void world_free(struct world *w)
 
 static int is_over(struct world *w)
 {
-  if (w->cfg->stop && *w->cfg->stop) {
+  if (*w->stop) {
     w->out->partial = 1;
     return 1;
   }
