@@ -284,26 +284,36 @@ static void find_starts(const struct base_sample *s, uint32_t *start)
   }
 }
 
+/* Moves every value into its bucket, in place: at[b] is where the next of bucket b goes. */
+static void fill_buckets(struct base_sample *s, const uint32_t *start)
+{
+  uint32_t at[BUCKETS];
+  memcpy(at, start, sizeof at);
+  for (unsigned b = 0; b < BUCKETS; b++) {
+    while (at[b] < start[b + 1]) {
+      int64_t v = s->x[at[b]];
+      for (unsigned d; (d = bucket_of(s, v)) != b;) { /* follow who is displaced until one fits */
+        int64_t next = s->x[at[d]];
+        s->x[at[d]++] = v;
+        v = next;
+      }
+      s->x[at[b]++] = v;
+    }
+  }
+}
+
 int base_sample_settle(struct base_sample *s)
 {
   if (!base_sample_is_exact(s) || !s->n || s->settled)
     return 0;
-  uint32_t *start = calloc(BUCKETS + 1, sizeof *start), at[BUCKETS];
-  int64_t *x = malloc(s->cap * sizeof *x);
-  if (!start || !x) {
-    free(start);
-    free(x);
+  uint32_t *start = calloc(BUCKETS + 1, sizeof *start);
+  if (!start)
     return -1;
-  }
   lay_out_buckets(s);
   find_starts(s, start);
-  memcpy(at, start, sizeof at);
-  for (uint64_t i = 0; i < s->n; i++)
-    x[at[bucket_of(s, s->x[i])]++] = s->x[i];
+  fill_buckets(s, start);
   free(s->start);
-  free(s->x);
   s->start = start;
-  s->x = x;
   s->settled = 1;
   return 0;
 }

@@ -83,7 +83,7 @@ static int failed(const struct arrays *a)
 static int read_request(struct measured_reader *r, const struct arrays *a, struct base_error *e)
 {
   struct measured_times t;
-  uint32_t prompt, output;
+  uint32_t prompt = 0, output = 0;
   int64_t ttft, rest;
   if (failed(a)) {
     r->out->failed++;

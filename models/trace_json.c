@@ -61,7 +61,7 @@ static int get_tokens(const struct trace *t, json_t *object, const char *key, ui
                       struct base_error *e)
 {
   char text[32];
-  int64_t number;
+  int64_t number = 0;
   if (get_integer(t, object, key, &number, e))
     return -1;
   snprintf(text, sizeof text, "%lld", (long long)number);
@@ -71,7 +71,7 @@ static int get_tokens(const struct trace *t, json_t *object, const char *key, ui
 static int read_object(const struct trace *t, json_t *object, struct trace_raw *raw,
                        struct base_error *e)
 {
-  int64_t ms;
+  int64_t ms = 0;
   const json_t *hashes = json_object_get(object, "hash_ids");
   if (get_integer(t, object, "timestamp", &ms, e))
     return -1;

@@ -86,7 +86,7 @@ static int narrow(struct search *f, int64_t low, int64_t high, struct base_error
   while (high - low > 2) {
     int64_t step = (high - low) * 382 / 1000; /* 1 or more, and 2 step < high - low */
     int64_t a = low + step, b = high - step;
-    double at_a, at_b;
+    double at_a = 0, at_b = 0;
     if (attempt(f, a, &at_a, e) || attempt(f, b, &at_b, e))
       return -1;
     if (at_a <= at_b)
@@ -94,13 +94,13 @@ static int narrow(struct search *f, int64_t low, int64_t high, struct base_error
     else
       low = a;
   }
-  double ignored;
+  double ignored = 0;
   return high - low == 2 ? attempt(f, low + 1, &ignored, e) : 0;
 }
 
 static int search(struct search *f, struct base_error *e)
 {
-  double ignored;
+  double ignored = 0;
   for (int64_t ms = 0; ms <= LAST_MS; ms++)
     if (attempt(f, ms * US_PER_MS, &ignored, e))
       return -1;
