@@ -45,6 +45,7 @@ struct cost_model {
   int64_t *skew_q8;      /* [max_rows + 1]: ticks for each token that a row lacks to the longest, 8
                             fraction bits; steps without chunks */
   int64_t *skew_ppm; /* [max_rows + 1]: share of the way to the time of the longest; with chunks */
+  int uneven;        /* some share of either is not 0: uneven batches cost more */
 };
 
 /* Attention of a step with chunks by tables: ticks, all layers. */

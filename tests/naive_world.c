@@ -45,6 +45,7 @@ static void advance_row(struct naive_world *w, struct naive_server *s, struct na
 static void advance_step(struct naive_world *w, struct naive_server *s)
 {
   naive_credit_step(w, s);
+  cost_count_outside(s->gpu->cost, &s->shape, 0, 1, &w->out->misses);
   s->v.step++;
   s->v.boundary = w->now;
   s->since++;
@@ -405,6 +406,8 @@ static void shape_step(struct naive_world *w, struct naive_server *s)
       continue;
     s->shape.rows++;
     s->shape.ctx_q16 += ((int64_t)r->kv << 16) + r->phase;
+    if (cost_needs_longest(s->gpu->cost) && (int64_t)r->kv << 16 > s->shape.ctx_max_q16)
+      s->shape.ctx_max_q16 = (int64_t)r->kv << 16;
   }
   for (uint32_t i = 0; i < s->nchunks; i++) {
     const struct naive_request *r = naive_find(w, s->chunk[i].id);

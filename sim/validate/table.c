@@ -38,7 +38,7 @@ static void simulated_lines(const struct validation *v, FILE *out)
   const struct scenario_arm *arm = &v->as_run.arm[v->arm];
   const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
   const struct summary *s = &v->x->arm[v->arm].pooled;
-  char line[512], host[32];
+  char line[512], kinds[320], host[32];
   snprintf(line, sizeof line,
            "arm %.60s, policy %.60s, class %.60s; %u server%s of %u KV blocks of %u "
            "tokens, at most %u requests and %u tokens a step; host time a step %s",
@@ -49,6 +49,12 @@ static void simulated_lines(const struct validation *v, FILE *out)
   text_wrap(out, "Simulated", LABEL / 2, line);
   fprintf(out, "%-*s%llu steps, %llu preemptions\n", LABEL / 2, "", (unsigned long long)s->steps,
           (unsigned long long)s->preempts);
+  if (s->misses.steps) {
+    parts_misses(&s->misses, kinds, sizeof kinds);
+    snprintf(line, sizeof line, "%llu of them were costed outside what was measured (%s)",
+             (unsigned long long)s->misses.steps, kinds);
+    text_wrap(out, "", LABEL / 2, line);
+  }
 }
 
 /* ---------------------------------------------------------------------------- comparison ---- */

@@ -66,6 +66,9 @@ struct server {
   int64_t ctx_q16, ctx_inc_q16;
   struct finish *heap;     /* by (step, id): [rows] */
   uint32_t *heap_at;       /* [max_seqs] by slot: where its row is in the heap */
+  struct finish *longest;  /* rows by context, the longest first: `step` holds UINT32_MAX +
+                              join_step - kv0, which no step changes. NULL: nobody asks */
+  uint32_t *longest_at;    /* [max_seqs] by slot */
   uint32_t *slots;         /* [max_seqs]: a permutation; those from `rows` on are free */
   lull_id *fresh;          /* rows that joined since the last step and last emitted before it */
   uint32_t nfresh, fresh_of[LULL_CLASSES];
@@ -87,6 +90,7 @@ struct server {
   uint8_t stops;           /* it stops at its next boundary as it is: one step, or interrupted */
   uint8_t planning, started, reserved;
   uint8_t refilled;        /* a backlog keeps it filled */
+  uint8_t measured;        /* its cost model has a range that was measured */
   lull_time step_start;    /* busy: when the step under way began */
 
   /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
@@ -243,6 +247,11 @@ static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs of one step */
 {
   return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
+}
+/* KV tokens of the row that has most; rows >= 1, and the server has `longest`. */
+static inline uint64_t batch_longest(const struct server *s)
+{
+  return UINT32_MAX + s->step - s->longest[0].step;
 }
 int64_t row_share(const struct server *s, const struct req *r, base_int128 *fraction_q16);
 

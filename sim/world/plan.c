@@ -170,6 +170,8 @@ int plan_submit(struct world *w, struct server *s)
   b->row_tokens = s->cfg->row_tokens;
   b->ctx_q16 = s->ctx_q16;
   b->ctx_inc_q16 = s->ctx_inc_q16;
+  if (s->longest)
+    b->ctx_max = s->rows ? batch_longest(s) : 0;
   b->chunk = s->lent;
   if (b->chunks)
     memcpy(s->lent, s->chunk, b->chunks * sizeof *s->lent);

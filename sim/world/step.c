@@ -72,6 +72,8 @@ static inline const struct cost_shape *shape_now(const struct world *w, struct s
     batch_sum_chunks(w, s);
   s->shape.rows = s->rows;
   s->shape.ctx_q16 = s->ctx_q16;
+  if (s->longest)
+    s->shape.ctx_max_q16 = s->rows ? (int64_t)batch_longest(s) << 16 : 0;
   return &s->shape;
 }
 
@@ -202,6 +204,8 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     const struct cost_shape *shape = shape_now(w, s);
     cost_eval(s->cfg->cost, shape, &c);
     uint64_t m = run_length(s, shape, &c, sp, start, i, n - i);
+    if (s->measured)
+      cost_count_outside(s->cfg->cost, shape, s->ctx_inc_q16, m, &w->out->misses);
     lull_time from = s->step_start, to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
     if (to <= from)
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,

@@ -60,6 +60,12 @@ static int init_server(struct world *w, uint32_t i)
   s->lent = calloc(c->max_seqs, sizeof *s->lent);
   s->heap = calloc(c->max_seqs, sizeof *s->heap);
   s->heap_at = calloc(c->max_seqs, sizeof *s->heap_at);
+  if (cost_needs_longest(c->cost)) {
+    s->longest = calloc(c->max_seqs, sizeof *s->longest);
+    s->longest_at = calloc(c->max_seqs, sizeof *s->longest_at);
+    if (!s->longest || !s->longest_at)
+      return base_fail_memory(w->err);
+  }
   s->slots = calloc(c->max_seqs, sizeof *s->slots);
   s->fresh = calloc(c->max_seqs, sizeof *s->fresh);
   s->residue = calloc(c->block_tokens, sizeof *s->residue);
@@ -70,6 +76,7 @@ static int init_server(struct world *w, uint32_t i)
   s->plan.wake_time = LULL_NEVER;
   s->unit = WORLD_CREDIT;
   s->speed = LULL_TICK_PS;
+  s->measured = (uint8_t)cost_is_measured(c->cost);
   w->wake_at[i] = LULL_NEVER;
   int lane = world_open_lane(w, c->gpu, LULL_LANE_SERVE, (int)i);
   int copy = world_open_lane(w, c->gpu, LULL_LANE_COPY, (int)i);
@@ -190,6 +197,8 @@ static void world_free(struct world *w)
     free(s->lent);
     free(s->heap);
     free(s->heap_at);
+    free(s->longest);
+    free(s->longest_at);
     free(s->slots);
     free(s->fresh);
     free(s->residue);

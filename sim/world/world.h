@@ -40,7 +40,8 @@
  * ends, at boundary t: (a) rows whose output is complete finish, in ascending id; (b) chunks, in
  * plan order, advance; a prompt that completes emits one token at t: the request becomes DECODE
  * (joined at this step count), or finishes if that was its last. Each finish sends FINISHED in this
- * order. A row emits floor((k * rate + phase) / 2^16) tokens in its first k steps since join, at
+ * order. Its cost is that of its rows and chunks, with the context of the row that has most (only
+ * where the cost model asks); whole steps count in `misses`. A row emits floor((k * rate + phase) / 2^16) tokens in its first k steps since join, at
  * most what it still needs; phase carries over preemptions: on leaving, it becomes
  * (k * rate + phase) mod 2^16. Without speculation (row_tokens = 1) rate = 2^16 and phase = 0.
  *
@@ -98,8 +99,7 @@
 
 #include "base/error.h"
 #include "base/hist.h"
-
-struct cost_model;
+#include "models/cost.h"
 
 /* A request before it arrives. */
 struct world_arrival {
@@ -261,6 +261,7 @@ struct world_result {
   base_int128 paid;               /* end * ngpus * 12 */
   lull_time end;
   uint64_t steps, plans, forced, swaps, aborts, released; /* released: backlog items */
+  struct cost_misses misses;      /* whole steps whose cost was looked up outside what was measured */
   int partial;                    /* stopped by *stop */
 };
 
