@@ -197,6 +197,18 @@ static wide table_ticks(const struct cost_model *m, const struct cost_shape *s,
   return all;
 }
 
+/* A step whose kernels are over before the host is. How long it waits changes with the contexts, so
+ * such steps are told one at a time. */
+static void wait_for_host(const struct cost_model *m, const struct cost_shape *s,
+                          struct cost_step *out)
+{
+  out->host = m->floor - out->ticks;
+  out->ticks = m->floor;
+  out->slope = 0;
+  if (s->rows)
+    out->ctx_end_q16 = s->ctx_q16 + 1;
+}
+
 /* Out of line: the analytic form, which has few registers to save, must not pay for it. */
 __attribute__((noinline)) static void
 eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
@@ -217,6 +229,8 @@ eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct c
   if (s->rows)
     ticks += look_up(m->draft, m->max_rows, s->rows);
   finish(narrow(ticks), start_q16, out);
+  if (out->ticks < m->floor)
+    wait_for_host(m, s, out);
 }
 
 void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)

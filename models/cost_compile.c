@@ -150,11 +150,13 @@ static wide elementwise_ps(const struct calibration *c, const struct cost_settin
 static void fill_tables(const struct calibration *c, const struct cost_settings *s,
                         struct cost_model *m)
 {
-  m->host = s->host_step / LULL_TICK_PS;
+  lull_time host = s->host_overlapped ? 0 : s->host_step;
+  m->host = host / LULL_TICK_PS;
+  m->floor = (s->host_step - host) / LULL_TICK_PS;
   m->token_part[0] = m->host;
   for (uint32_t t = 1; t <= m->max_tokens; t++) {
     wide ps = (wide)curve_extended(&c->body, t) * c->layers + once_ps(c, t) +
-              elementwise_ps(c, s, t) + s->host_step;
+              elementwise_ps(c, s, t) + host;
     m->token_part[t] = (lull_ticks)(ps / LULL_TICK_PS);
   }
   for (uint32_t p = 1; p <= m->max_positions; p++)

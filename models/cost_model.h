@@ -26,7 +26,8 @@ struct cost_model {
   struct cost_analytic a; /* analytic only; all below: calibrated only */
   uint32_t layers;
   uint32_t max_rows, max_tokens, max_positions;
-  lull_ticks host;        /* a step's */
+  lull_ticks host;        /* a step's, which comes on top */
+  lull_ticks floor;       /* shortest step: host time that runs beside the kernels; 0: none */
   lull_ticks *token_part; /* [max_tokens + 1]: all but attention, head and draft; host */
   lull_ticks *head;       /* [max_positions + 1] */
   lull_ticks *draft;      /* [max_rows + 1] */

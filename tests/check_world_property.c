@@ -121,7 +121,7 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
  */
 
 static struct {
-  uint64_t runs, failed, calibrated, uneven, misses, pieces;
+  uint64_t runs, failed, calibrated, async, uneven, misses, pieces;
   uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared;
 } seen;
 
@@ -136,6 +136,8 @@ static void count(const struct outcome *o, const struct random_scenario *s, uint
     return;
   seen.steps += o->r.steps;
   seen.misses += o->r.misses.steps;
+  if (cfg->server[0].async)
+    seen.async += o->r.steps;
   if (cost_needs_longest(s->cost[0]))
     seen.uneven += o->r.steps;
   seen.swaps += o->r.swaps;
@@ -243,6 +245,7 @@ static void check_reach(uint64_t n)
                {"aborts", seen.aborts, n / 16},
                {"forced preemptions", seen.forced, n / 16},
                {"unfinished requests", seen.unfinished, n / 16},
+               {"steps planned a step ahead", seen.async, 10 * n},
                {"calibrated costs", seen.calibrated, n / 16},
                {"steps where uneven batches cost more", seen.uneven, 4 * n},
                {"steps outside what was measured", seen.misses, n},

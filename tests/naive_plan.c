@@ -17,6 +17,30 @@ void naive_default_plan(struct lull_plan *p, const struct naive_server *s, lull_
                           .wake_time = LULL_NEVER};
 }
 
+/* ASYNC: who arrived by then is seen from now on. */
+void naive_see(struct naive_world *w, struct naive_server *s, lull_time since)
+{
+  for (size_t i = 0; i < w->n; i++) {
+    struct naive_request *r = w->request[i];
+    if (!r->unseen || r->v.server != s->v.id || r->v.arrival > since)
+      continue;
+    r->unseen = 0;
+    naive_enter(w, r, LULL_WAITING);
+    if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+      s->reasons |= LULL_WAKE_ARRIVAL;
+  }
+}
+
+/* ASYNC: what finished a boundary ago is free for plans. */
+void naive_settle_late(struct naive_server *s)
+{
+  if (s->late_seqs)
+    s->reasons |= LULL_WAKE_FINISH;
+  s->v.kv_free += s->late_blocks;
+  s->v.seqs -= s->late_seqs;
+  s->late_seqs = s->late_blocks = 0;
+}
+
 /* Blocks that the next step of all rows needs beside those they hold. */
 static int64_t growth_of_rows(struct naive_world *w, const struct naive_server *s)
 {

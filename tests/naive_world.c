@@ -66,7 +66,13 @@ static void advance_step(struct naive_world *w, struct naive_server *s)
 
 static void finish(struct naive_world *w, struct naive_server *s, struct naive_request *r)
 {
-  s->reasons |= LULL_WAKE_FINISH;
+  if (s->c->async) {
+    s->late_seqs++;
+    s->late_blocks += r->held;
+    s->v.kv_free -= r->held; /* naive_end gives it back, too early */
+  } else {
+    s->reasons |= LULL_WAKE_FINISH;
+  }
   naive_end(w, r, WORLD_DONE);
   naive_notify(w, LULL_EV_FINISHED, s->v.id, r->v.id);
 }
@@ -156,10 +162,14 @@ static int deliver_completions(struct naive_world *w)
     struct naive_server *s = &w->server[i];
     if (ended[i])
       naive_moved(w);
+    if (ended[i])
+      naive_settle_late(s);
     if (ended[i] && s->aborted)
       settle_abort(w, s);
     else if (ended[i])
       settle_step(w, s);
+    if (ended[i])
+      naive_see(w, s, s->start);
     if (s->ncopies && s->copy[0].end <= w->now) {
       naive_moved(w);
       settle_copy(w, s);
@@ -231,6 +241,7 @@ static void put_on(struct naive_world *w, struct naive_request *r, int server)
   r->rate = s->v.row_tokens > 1 ? world_rate_q16(r->a.accept_q16, s->v.row_tokens - 1)
                                 : LULL_Q16_ONE;
   r->phase = s->v.row_tokens > 1 ? r->a.phase_q16 : 0;
+  r->unseen = s->c->async && (s->stepping || (s->v.step && s->v.boundary == w->now));
   naive_enter(w, r, LULL_WAITING);
 }
 
@@ -257,7 +268,7 @@ static void arrive(struct naive_world *w, const struct world_arrival *a, int own
   if (own < 0)
     put_on(w, r, w->named_server >= 0 ? w->named_server : default_server(w, r));
   struct naive_server *s = &w->server[r->v.server];
-  if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+  if (!r->unseen && (s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
     s->reasons |= LULL_WAKE_ARRIVAL;
 }
 
@@ -388,11 +399,27 @@ static void deliver(struct naive_world *w)
 /* ------------------------------------------------------------------------------- plan, submit ---
  */
 
+static int has_rows(struct naive_world *w, const struct naive_server *s)
+{
+  for (size_t i = 0; i < w->n; i++)
+    if (w->request[i]->v.server == s->v.id && w->request[i]->v.state == LULL_DECODE)
+      return 1;
+  return 0;
+}
+
 static struct naive_server *next_to_plan(struct naive_world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++)
-    if (!w->server[i].stepping && naive_reasons(w, &w->server[i]))
-      return &w->server[i];
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct naive_server *s = &w->server[i];
+    if (s->stepping)
+      continue;
+    if (s->c->async && !s->nchunks && !has_rows(w, s)) {
+      naive_settle_late(s);
+      naive_see(w, s, w->now);
+    }
+    if (naive_reasons(w, s))
+      return s;
+  }
   return NULL;
 }
 

@@ -220,9 +220,11 @@ static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
       .elementwise_kernels = between(&d, 0, 5),
       .elementwise_launch = 2500000,
       .elementwise_bytes_per_s = 3500000000000};
+  s->settings.host_overlapped = s->settings.host_step && one_in(&d, 2);
   if (one_in(&d, 2)) {
     s->calibration = toy();
-    s->settings = (struct cost_settings){.host_step = s->settings.host_step};
+    s->settings = (struct cost_settings){.host_step = s->settings.host_step / 5,
+                                         .host_overlapped = s->settings.host_overlapped};
   }
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     if (calibrate_server(s, &s->server[i], e))
@@ -314,6 +316,15 @@ static void draw_jobs(struct random_scenario *s, struct dice *d)
   }
 }
 
+/* A third of the scenarios has servers that plan a step ahead. */
+static void draw_async(struct random_scenario *s)
+{
+  struct dice d = {s->seed ^ UINT64_C(0x6173796e63)};
+  int any = one_in(&d, 3);
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    s->server[i].async = any && !one_in(&d, 4);
+}
+
 /* What `dedicated` asks for; no class may be left without a server. */
 static void one_class_a_server(struct random_scenario *s)
 {
@@ -395,6 +406,7 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   draw_backlogs(s, &d);
   struct dice own = {s->seed ^ UINT64_C(0x6a6f6273)};
   draw_jobs(s, &own);
+  draw_async(s);
   return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) ? -1 : 0;
 }
 

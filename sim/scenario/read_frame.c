@@ -139,7 +139,7 @@ static void read_engine(struct reader *r, const xmlNode *node)
   struct raw_engine *raw = &r->engine;
   if (!node)
     return;
-  raw->host_step = raw->kernels = raw->launch = raw->bandwidth = 0;
+  raw->host_step = raw->host_overlapped = raw->kernels = raw->launch = raw->bandwidth = 0;
   raw->depth = raw->accept = raw->accept_sd = raw->draft_layers = raw->draft_head = 0;
   attributes_read(r, node, raw);
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -148,6 +148,9 @@ static void read_engine(struct reader *r, const xmlNode *node)
   const xmlNode *speculation = child_first(node, "speculation");
   if (speculation && !attributes_read(r, speculation, raw))
     check_acceptance(r, speculation);
+  if (raw->host_overlapped == 1 && !raw->host_step)
+    node_fail(r, child_first(node, "host"),
+              "<host> overlapped has no effect without a host time; remove it, or state a step");
   check_parts(r, node);
   if (raw->kv_blocks != FIELD_UNSET && raw->memory_fraction != FIELD_UNSET)
     node_fail(r, node, "<engine> has both kv-blocks and memory-fraction; keep one");

@@ -26,9 +26,11 @@ struct req {
   uint32_t slot;         /* DECODE: its server's, one a row */
   uint32_t fresh_pos;    /* 1 + index in the list of fresh rows; 0: not there */
   int32_t chunk;         /* index in its server's plan, -1: none */
+  lull_id later;         /* unseen: who came after it; -1: nobody */
   lull_time last_emit;   /* valid while fresh or not DECODE */
   base_int128 at_join[3];/* prefix sums of its server at join */
   int64_t pending;       /* ledger share since its KV was last lost */
+  uint8_t unseen;        /* routed, but in no list yet (ASYNC) */
   uint8_t told;          /* its end was delivered: nobody may see it any more */
   struct world_record rec;
 };
@@ -89,9 +91,17 @@ struct server {
   uint8_t busy;            /* a forward ticket is out */
   uint8_t stops;           /* it stops at its next boundary as it is: one step, or interrupted */
   uint8_t planning, started, reserved;
+  uint8_t lags;            /* there may be something of what ASYNC holds back */
   uint8_t refilled;        /* a backlog keeps it filled */
   uint8_t measured;        /* its cost model has a range that was measured */
   lull_time step_start;    /* busy: when the step under way began */
+
+  /* ASYNC: what its plans do not know yet */
+  lull_time submitted;     /* when the last ticket was, of those while it lags */
+  lull_id coming, coming_last; /* unseen requests in order of arrival, -1: none */
+  uint32_t late_seqs;      /* slots and blocks of those that finished at this boundary; v.seqs and
+                              fixed_blocks hold them still */
+  uint32_t late_blocks;
 
   /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
   struct job *job;         /* on its GPU, or NULL */
@@ -220,6 +230,8 @@ static inline struct server *req_server(const struct world *w, const struct req 
 struct req *req_new(struct world *w, const struct world_arrival *a);
 void req_enter(struct world *w, struct req *r, int state); /* from its present list, if any */
 void req_route(struct world *w, struct req *r, int server);
+void req_see(struct world *w, struct server *s, lull_time since); /* ASYNC: those that arrived at or
+                                                                     before `since` are in its lists */
 void req_end(struct world *w, struct req *r, int fate);    /* absorbing; out of all lists */
 void req_told(struct world *w, lull_id id); /* its end was delivered; r may be gone after this */
 void req_free_pages(struct world *w);
@@ -295,6 +307,7 @@ static inline void emit_own(struct world *w) /* all that queue_own holds, in ord
 }
 void queue_own(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
+void stop_soon(struct world *w, struct server *s); /* interrupt if busy */
 int fetch_next(struct world *w);
 static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
                             const char *text)
@@ -318,6 +331,7 @@ int job_will_wake(const struct server *s); /* its job stops soon, and its plan w
 void jobs_pass_time(struct world *w, lull_time from, lull_time to);
 
 /* step.c */
+void step_catch_up(struct world *w, struct server *s); /* ASYNC: its plans know all */
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
 
 /* plan.c */

@@ -179,7 +179,12 @@ int plan_submit(struct world *w, struct server *s)
   b->chunk_tokens = s->shape.chunk_tokens;
   b->chunk_ends = s->shape.chunk_ends;
   b->chunk_work = s->shape.chunk_work;
-  uint64_t n = repeat_by_kv(w, s, repeat_bound(w, s));
+  uint64_t n = 1;
+  if (s->lags) /* what it holds back may change after every step */
+    s->submitted = w->now;
+  else
+    n = repeat_bound(w, s);
+  n = repeat_by_kv(w, s, n);
   if (!n)
     return world_broken(w, "server %d: %u rows have no free KV block for the next step", s->v.id,
                         s->rows);

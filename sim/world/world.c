@@ -73,6 +73,7 @@ static int init_server(struct world *w, uint32_t i)
     return base_fail_memory(w->err);
   for (uint32_t k = 0; k < c->max_seqs; k++)
     s->slots[k] = k;
+  s->coming = -1;
   s->plan.wake_time = LULL_NEVER;
   s->unit = WORLD_CREDIT;
   s->speed = LULL_TICK_PS;
@@ -258,6 +259,12 @@ static int stalled(struct world *w)
   return world_broken(w, "stalled with nothing pending");
 }
 
+/* Is it at a boundary with nothing to run? */
+static int is_empty(const struct server *s)
+{
+  return !s->busy && !s->rows && !s->batch.chunks;
+}
+
 /* Plans the servers at a boundary that have a reason, always the lowest first: back to the first one
  * if a plan, or what was delivered after it, may have given a reason to any. A plan just made is no
  * reason for another. */
@@ -265,12 +272,15 @@ static int plan_all(struct world *w)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     struct server *s = &w->srv[i];
+    if (s->lags && is_empty(s))
+      step_catch_up(w, s);
     uint32_t why = s->busy ? 0 : plan_reasons(w, s);
     if (!why)
       continue;
     w->wanted = 0;
     if (plan_server(w, s, why))
       return -1;
+    w->wanted |= s->lags && is_empty(s);
     if (!is_quiet(w)) {
       w->wanted = 1;
       if (deliver_due(w))
@@ -352,6 +362,10 @@ static int close_run(struct world *w)
       if (deliver_completions(w, n))
         return -1;
     }
+  }
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (w->srv[i].lags)
+      step_catch_up(w, &w->srv[i]);
   }
   end_unfinished(w);
   return account_close(w);

@@ -53,6 +53,16 @@
  * whose growth is free at submit. F12: while blocks_left < 0 after plan(), the last PREFILL by
  * (class descending, list order), else the last DECODE likewise, is preempted by recompute.
  *
+ * ASYNC. A server with `async` decides a step's batch while the step before it runs, so its plans lag a
+ * step behind what they did not decide themselves. (a) A request routed to it while a step is under
+ * way, or at the moment in which one ended, is in no list and cannot be given a chunk until the end of
+ * a step that began at or after its arrival; then, after that step's finishes, such requests enter
+ * WAITING in order of arrival, and each is the reason ARRIVAL if the plan in force asks for it. (b) What
+ * a request that finishes at a boundary gives back, its slot and its blocks, stays taken to the end of
+ * the next step; it is then that they are free, and that the reason FINISH holds. (c) If such a server, looked at for planning at a boundary, has no
+ * row and no chunk, nothing runs that it could not know the end of: (a) and (b) come true at once.
+ * Events are told when they happen.
+ *
  * PREEMPT by recompute: KV and prefill_done are dropped, generated tokens kept, prefill_target =
  * prompt + generated; back in WAITING by (arrival, id). tokens discarded += KV tokens dropped. Swap
  * copies ceil(kv / block) blocks out, and as many in again, on the server's copy lane.
@@ -144,6 +154,7 @@ struct world_server {
   uint32_t class_mask;
   uint32_t max_seqs, token_budget, block_tokens, kv_blocks, watermark_blocks, layers;
   uint32_t row_tokens;            /* 1 + draft depth */
+  int async;                      /* plans lag a step behind: see ASYNC */
   uint32_t model_limit;           /* most prompt + output tokens */
   int64_t block_bytes;            /* of one KV block, for copies */
   const struct cost_model *cost;  /* of this server's settings: ledger shares; the simulated device
