@@ -202,7 +202,7 @@ static wide table_ticks(const struct cost_model *m, const struct cost_shape *s,
 static void wait_for_host(const struct cost_model *m, const struct cost_shape *s,
                           struct cost_step *out)
 {
-  out->host = m->floor - out->ticks;
+  out->host += m->floor - out->ticks;
   out->ticks = m->floor;
   out->slope = 0;
   if (s->rows)
@@ -310,7 +310,8 @@ static void count_bits(unsigned bits, uint64_t n, struct cost_misses *misses)
 }
 
 /* Of n steps as of cost_count_outside, how many from the first on are outside as it is. As contexts
- * grow each bit changes at most once, so what once differs from the first step differs to the end. */
+ * grow each bit changes at most once, so what once differs from the first step differs to the end.
+ */
 static uint64_t steps_alike(const struct cost_model *m, const struct cost_shape *s, unsigned bits,
                             int64_t inc_q16, uint64_t n)
 {

@@ -70,10 +70,9 @@ struct cost_settings {
   uint32_t max_rows;               /* rows that the server may hold (max sequences) */
   uint32_t max_tokens;             /* most tokens of a step: token budget + max_rows * row_tokens */
   uint32_t draft_depth;            /* speculative tokens a step, 0: none; row_tokens = 1 + depth */
-  lull_time host_step;             /* host time a step, ps */
-  int host_overlapped;             /* the host prepares a step while the one before it runs: its time
-                                      is seen only where it exceeds the step's kernels, so that a
-                                      step lasts the longer of the two. 0: it comes on top */
+  lull_time host_step;             /* host time a step that comes on top of its kernels, ps */
+  lull_time host_overlapped;       /* and that runs beside the kernels of the step before, so that a
+                                      step's kernels and the wait for it last the longer of the two */
   uint32_t elementwise_kernels;    /* element-wise kernels a layer */
   lull_time elementwise_launch;    /* of one, ps */
   int64_t elementwise_bytes_per_s; /* their bandwidth; bytes moved are stated in cost.c */

@@ -27,7 +27,7 @@ struct cost_model {
   uint32_t layers;
   uint32_t max_rows, max_tokens, max_positions;
   lull_ticks host;        /* a step's, which comes on top */
-  lull_ticks floor;       /* shortest step: host time that runs beside the kernels; 0: none */
+  lull_ticks floor;       /* shortest step: that, and what of the host runs beside the kernels */
   lull_ticks *token_part; /* [max_tokens + 1]: all but attention, head and draft; host */
   lull_ticks *head;       /* [max_positions + 1] */
   lull_ticks *draft;      /* [max_rows + 1] */

@@ -73,7 +73,8 @@ unsigned cost_table_outside(const struct cost_model *m, const struct cost_shape 
   int short_of;
   chunk_point(s, p, &short_of);
   unsigned below = lattice_outside(l, p, 0), beyond = lattice_outside(l, p, 1), bits = 0;
-  if (s->rows && m->skew_ppm[s->rows <= m->max_rows ? s->rows : m->max_rows] && cost_unevenness(s)) {
+  if (s->rows && m->skew_ppm[s->rows <= m->max_rows ? s->rows : m->max_rows] &&
+      cost_unevenness(s)) {
     p[3] = (struct lattice_point){s->ctx_max_q16, 1 << 16}; /* looked up as well */
     beyond |= lattice_outside(l, p, 1);
   }

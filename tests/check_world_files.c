@@ -34,8 +34,8 @@ static const char *in_folder(const char *name)
 
 static void remove_files(void)
 {
-  static const char *const name[] = {"scenario.xml",  "red.csv",       "green.csv",
-                                     "blue.csv",      "red-items.csv", "green-items.csv",
+  static const char *const name[] = {"scenario.xml",   "red.csv",       "green.csv",
+                                     "blue.csv",       "red-items.csv", "green-items.csv",
                                      "blue-items.csv", RANDOM_TABLES};
   for (size_t i = 0; i < sizeof name / sizeof *name; i++)
     unlink(in_folder(name[i]));

@@ -29,7 +29,8 @@ static lull_id list_end(struct naive_world *w, lull_server_id server, int list, 
 {
   for (size_t i = 0; i < w->n; i++) {
     const struct lull_request *v = &w->request[i]->v;
-    if (!w->request[i]->unseen && v->server == server && v->state == list && v->cls == cls && (last ? v->next : v->prev) < 0)
+    if (!w->request[i]->unseen && v->server == server && v->state == list && v->cls == cls &&
+        (last ? v->next : v->prev) < 0)
       return v->id;
   }
   return -1;

@@ -154,3 +154,21 @@ void naive_plan(struct naive_world *w, struct naive_server *s)
       s->plan.wake_steps)
     plan_once(w, s, LULL_WAKE_EMPTY);
 }
+
+/* The first server at a boundary that has a reason. One that is async and has nothing to run knows
+ * all by now. */
+struct naive_server *naive_next_to_plan(struct naive_world *w)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct naive_server *s = &w->server[i];
+    if (s->stepping)
+      continue;
+    if (s->c->async && !s->nchunks && !rows_of(s)) {
+      naive_settle_late(s);
+      naive_see(w, s, w->now);
+    }
+    if (naive_reasons(w, s))
+      return s;
+  }
+  return NULL;
+}

@@ -100,7 +100,8 @@ struct naive_request *naive_find(struct naive_world *w, lull_id id)
 static int same_list(const struct naive_request *x, const struct naive_request *y)
 {
   const struct lull_request *a = &x->v, *b = &y->v;
-  return !x->unseen && !y->unseen && a->server == b->server && a->state == b->state && a->cls == b->cls;
+  return !x->unseen && !y->unseen && a->server == b->server && a->state == b->state &&
+         a->cls == b->cls;
 }
 
 static int before(const struct lull_request *a, const struct lull_request *b)

@@ -399,30 +399,6 @@ static void deliver(struct naive_world *w)
 /* ------------------------------------------------------------------------------- plan, submit ---
  */
 
-static int has_rows(struct naive_world *w, const struct naive_server *s)
-{
-  for (size_t i = 0; i < w->n; i++)
-    if (w->request[i]->v.server == s->v.id && w->request[i]->v.state == LULL_DECODE)
-      return 1;
-  return 0;
-}
-
-static struct naive_server *next_to_plan(struct naive_world *w)
-{
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
-    struct naive_server *s = &w->server[i];
-    if (s->stepping)
-      continue;
-    if (s->c->async && !s->nchunks && !has_rows(w, s)) {
-      naive_settle_late(s);
-      naive_see(w, s, w->now);
-    }
-    if (naive_reasons(w, s))
-      return s;
-  }
-  return NULL;
-}
-
 /* The shape of a server's next step: all its rows, and its chunks where they stand. */
 static void shape_step(struct naive_world *w, struct naive_server *s)
 {
@@ -520,7 +496,7 @@ static int instant(struct naive_world *w)
   struct naive_server *s;
   w->instant_plans = 0;
   deliver(w);
-  while (!w->failed && (s = next_to_plan(w))) {
+  while (!w->failed && (s = naive_next_to_plan(w))) {
     naive_plan(w, s);
     deliver(w);
   }

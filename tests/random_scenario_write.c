@@ -101,8 +101,8 @@ static void write_engine(const struct random_scenario *s, FILE *to)
     fputs("/>\n", to);
     return;
   }
-  fprintf(to, ">\n    <host step=\"%" PRId64 "ps\" overlapped=\"%s\"/>\n", c->host_step,
-          c->host_overlapped ? "yes" : "no");
+  fprintf(to, ">\n    <host step=\"%" PRId64 "ps\" overlapped=\"%" PRId64 "ps\"/>\n", c->host_step,
+          c->host_overlapped);
   if (!by_tables(s))
     fprintf(to,
             "    <elementwise kernels=\"%u\" launch=\"%" PRId64 "ps\" bandwidth=\"%" PRId64
@@ -161,13 +161,14 @@ static void write_server(const struct random_scenario *s, FILE *to, uint32_t i)
       fprintf(to, "%s%s", gap, s->cls[c].name);
       gap = " ";
     }
-  fprintf(to,
-          "\" max-seqs=\"%u\" token-budget=\"%utok\" block=\"%utok\"\n"
-          "            async-scheduling=\"%s\" kv-blocks=\"%u\" watermark=\"%s\" host-link=\"%" PRId64
-          "B/s\" max-context=\"%utok\" depth=\"%u\"",
-          v->max_seqs, v->token_budget, v->block_tokens, v->async ? "yes" : "no", v->kv_blocks,
-          base_unit_format(BASE_RATIO, watermark_ppm(v), ratio, sizeof ratio),
-          s->gpu[v->gpu].copy_bytes_per_s, v->model_limit, v->row_tokens - 1);
+  fprintf(
+      to,
+      "\" max-seqs=\"%u\" token-budget=\"%utok\" block=\"%utok\"\n"
+      "            async-scheduling=\"%s\" kv-blocks=\"%u\" watermark=\"%s\" host-link=\"%" PRId64
+      "B/s\" max-context=\"%utok\" depth=\"%u\"",
+      v->max_seqs, v->token_budget, v->block_tokens, v->async ? "yes" : "no", v->kv_blocks,
+      base_unit_format(BASE_RATIO, watermark_ppm(v), ratio, sizeof ratio),
+      s->gpu[v->gpu].copy_bytes_per_s, v->model_limit, v->row_tokens - 1);
   if (s->calibration)
     fputs("/>\n", to);
   else

@@ -182,9 +182,8 @@ static void misses(const char *arm, const struct summary *s, FILE *out)
   if (!s->misses.steps)
     return;
   parts_misses(&s->misses, kinds, sizeof kinds);
-  snprintf(line, sizeof line,
-           "%s: %llu of %llu steps were costed outside what was measured (%s).", arm,
-           (unsigned long long)s->misses.steps, (unsigned long long)s->steps, kinds);
+  snprintf(line, sizeof line, "%s: %llu of %llu steps were costed outside what was measured (%s).",
+           arm, (unsigned long long)s->misses.steps, (unsigned long long)s->steps, kinds);
   text_wrap(out, "", 0, line);
 }
 

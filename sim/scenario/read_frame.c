@@ -148,9 +148,6 @@ static void read_engine(struct reader *r, const xmlNode *node)
   const xmlNode *speculation = child_first(node, "speculation");
   if (speculation && !attributes_read(r, speculation, raw))
     check_acceptance(r, speculation);
-  if (raw->host_overlapped == 1 && !raw->host_step)
-    node_fail(r, child_first(node, "host"),
-              "<host> overlapped has no effect without a host time; remove it, or state a step");
   check_parts(r, node);
   if (raw->kv_blocks != FIELD_UNSET && raw->memory_fraction != FIELD_UNSET)
     node_fail(r, node, "<engine> has both kv-blocks and memory-fraction; keep one");

@@ -75,7 +75,7 @@ static struct cost_settings cost_settings_of(const struct raw_engine *raw)
       .max_tokens = (uint32_t)(raw->token_budget + raw->max_seqs * (1 + raw->depth)),
       .draft_depth = (uint32_t)raw->depth,
       .host_step = raw->host_step,
-      .host_overlapped = raw->host_overlapped == 1,
+      .host_overlapped = raw->host_overlapped,
       .elementwise_kernels = (uint32_t)raw->kernels,
       .elementwise_launch = raw->launch,
       .elementwise_bytes_per_s = raw->bandwidth,

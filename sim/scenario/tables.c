@@ -94,8 +94,8 @@ static const struct field analytic_fields[] = {
          "longest prompt + output that the model takes")
 #define ASYNC(raw, member, preset)                                                                 \
   CHOICE(raw, member, "async-scheduling", preset, 0, "no yes",                                     \
-         "yes: the batch of a step is decided while the one before it runs, without knowing what "  \
-         "that one frees or who comes meanwhile (vLLM 0.19 does so unless told not to)")
+         "yes: the batch of a step is decided while the one before it runs, without knowing what " \
+         "that one frees or who comes meanwhile (vLLM from 0.14 on unless told not to)")
 #define DEPTH(raw, member, preset)                                                                 \
   NUMBER(raw, member, "depth", FIELD_COUNT, preset, 0, 16, "drafted tokens a step")
 
@@ -114,10 +114,10 @@ static const struct field engine_fields[] = {
 
 static const struct field host_fields[] = {
     NUMBER(raw_engine, host_step, "step", FIELD_TIME, NULL, 0, DAY,
-           "time of the host in every step"),
-    CHOICE(raw_engine, host_overlapped, "overlapped", "no", 0, "no yes",
-           "yes: the host prepares a step while the one before it runs, so that a step lasts the "
-           "longer of the host's time and its kernels'; no: the host's time comes on top"),
+           "time of the host in every step, not hidden behind the GPU's"),
+    NUMBER(raw_engine, host_overlapped, "overlapped", FIELD_TIME, "0", 0, DAY,
+           "and time of the host that runs beside the kernels of the step before: where it is "
+           "longer than a step's kernels, the step lasts as long"),
 };
 
 static const struct field elementwise_fields[] = {

@@ -268,7 +268,8 @@ void step_catch_up(struct world *w, struct server *s)
   settle_coming(w, s, LULL_NEVER);
 }
 
-/* r, which has its last blocks, is done: its server may give away what it held, now or a step later. */
+/* r, which has its last blocks, is done: its server may give away what it held, now or a step
+ * later. */
 static void note_finish(struct server *s, const struct req *r)
 {
   if (!s->cfg->async) {
