@@ -315,10 +315,12 @@ static void count_bits(unsigned bits, uint64_t n, struct cost_misses *misses)
 static uint64_t steps_alike(const struct cost_model *m, const struct cost_shape *s, unsigned bits,
                             int64_t inc_q16, uint64_t n)
 {
+  if (n == 1 || !inc_q16)
+    return n;
   struct cost_shape at = *s;
   uint64_t like = 0, unlike = n - 1;
   at.ctx_q16 = s->ctx_q16 + inc_q16 * (int64_t)unlike;
-  if (n == 1 || !inc_q16 || cost_outside(m, &at) == bits)
+  if (cost_outside(m, &at) == bits)
     return n;
   while (unlike - like > 1) {
     uint64_t mid = like + (unlike - like) / 2;

@@ -140,6 +140,7 @@ void naive_preempt(struct naive_world *w, struct naive_server *s, struct naive_r
 
 /* naive_plan.c */
 void naive_see(struct naive_world *w, struct naive_server *s, lull_time since);
+void naive_note_finish(struct naive_server *s, const struct naive_request *r);
 void naive_settle_late(struct naive_server *s);
 struct naive_server *naive_next_to_plan(struct naive_world *w);
 uint32_t naive_reasons(struct naive_world *w, const struct naive_server *s);

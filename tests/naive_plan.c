@@ -31,6 +31,18 @@ void naive_see(struct naive_world *w, struct naive_server *s, lull_time since)
   }
 }
 
+/* r is about to end, and gives back what it holds: now or, ASYNC, a step later. */
+void naive_note_finish(struct naive_server *s, const struct naive_request *r)
+{
+  if (!s->c->async) {
+    s->reasons |= LULL_WAKE_FINISH;
+    return;
+  }
+  s->late_seqs++;
+  s->late_blocks += r->held;
+  s->v.kv_free -= r->held; /* naive_end gives it back, too early */
+}
+
 /* ASYNC: what finished a boundary ago is free for plans. */
 void naive_settle_late(struct naive_server *s)
 {

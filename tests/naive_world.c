@@ -66,13 +66,7 @@ static void advance_step(struct naive_world *w, struct naive_server *s)
 
 static void finish(struct naive_world *w, struct naive_server *s, struct naive_request *r)
 {
-  if (s->c->async) {
-    s->late_seqs++;
-    s->late_blocks += r->held;
-    s->v.kv_free -= r->held; /* naive_end gives it back, too early */
-  } else {
-    s->reasons |= LULL_WAKE_FINISH;
-  }
+  naive_note_finish(s, r);
   naive_end(w, r, WORLD_DONE);
   naive_notify(w, LULL_EV_FINISHED, s->v.id, r->v.id);
 }
