@@ -195,6 +195,18 @@ static wide table_ticks(const struct cost_model *m, const struct cost_shape *s,
   return all;
 }
 
+/* A step whose kernels are over before the host is. How long it waits changes with the contexts, so
+ * such steps are told one at a time. */
+static void wait_for_host(const struct cost_model *m, const struct cost_shape *s,
+                          struct cost_step *out)
+{
+  out->host += m->floor - out->ticks;
+  out->ticks = m->floor;
+  out->slope = 0;
+  if (s->rows)
+    out->ctx_end_q16 = s->ctx_q16 + 1;
+}
+
 /* Out of line: the analytic form, which has few registers to save, must not pay for it. */
 __attribute__((noinline)) static void
 eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
@@ -215,6 +227,8 @@ eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct c
   if (s->rows)
     ticks += look_up(m->draft, m->max_rows, s->rows);
   finish(narrow(ticks), start_q16, out);
+  if (out->ticks < m->floor)
+    wait_for_host(m, s, out);
 }
 
 void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
@@ -258,6 +272,77 @@ unsigned cost_outside(const struct cost_model *m, const struct cost_shape *s)
   if (s->chunk_tokens && s->chunk_work > m->prefill_x[m->nprefill - 1])
     bits |= COST_CHUNK;
   return bits | outside_rows(m, s);
+}
+
+int cost_is_measured(const struct cost_model *m)
+{
+  return !m->analytic;
+}
+
+int cost_needs_longest(const struct cost_model *m)
+{
+  return m->uneven;
+}
+
+const char *const cost_outside_name[COST_KINDS] = {"tokens",  "positions", "rows",
+                                                   "context", "chunk",     "history"};
+
+void cost_misses_add(struct cost_misses *into, const struct cost_misses *more)
+{
+  for (int k = 0; k < COST_KINDS; k++) {
+    into->beyond[k] += more->beyond[k];
+    into->below[k] += more->below[k];
+  }
+  into->several += more->several;
+  into->steps += more->steps;
+}
+
+static void count_bits(unsigned bits, uint64_t n, struct cost_misses *misses)
+{
+  for (int k = 0; k < COST_KINDS; k++) {
+    misses->beyond[k] += bits >> k & 1 ? n : 0;
+    misses->below[k] += bits >> (k + COST_BELOW) & 1 ? n : 0;
+  }
+  misses->several += bits & COST_SEVERAL ? n : 0;
+  misses->steps += bits & ~(unsigned)COST_SEVERAL ? n : 0;
+}
+
+/* Of n steps as of cost_count_outside, how many from the first on are outside as it is. As contexts
+ * grow each bit changes at most once, so what once differs from the first step differs to the end.
+ */
+static uint64_t steps_alike(const struct cost_model *m, const struct cost_shape *s, unsigned bits,
+                            int64_t inc_q16, uint64_t n)
+{
+  if (n == 1 || !inc_q16)
+    return n;
+  struct cost_shape at = *s;
+  uint64_t like = 0, unlike = n - 1;
+  at.ctx_q16 = s->ctx_q16 + inc_q16 * (int64_t)unlike;
+  if (cost_outside(m, &at) == bits)
+    return n;
+  while (unlike - like > 1) {
+    uint64_t mid = like + (unlike - like) / 2;
+    at.ctx_q16 = s->ctx_q16 + inc_q16 * (int64_t)mid;
+    if (cost_outside(m, &at) == bits)
+      like = mid;
+    else
+      unlike = mid;
+  }
+  return unlike;
+}
+
+void cost_count_outside(const struct cost_model *m, const struct cost_shape *s, int64_t inc_q16,
+                        uint64_t n, struct cost_misses *misses)
+{
+  struct cost_shape at = *s;
+  while (n) {
+    unsigned bits = cost_outside(m, &at);
+    uint64_t alike = steps_alike(m, &at, bits, inc_q16, n);
+    if (bits)
+      count_bits(bits, alike, misses);
+    at.ctx_q16 += inc_q16 * (int64_t)alike;
+    n -= alike;
+  }
 }
 
 int cost_covers(const struct cost_model *m, const struct cost_shape *s)

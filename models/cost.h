@@ -70,7 +70,9 @@ struct cost_settings {
   uint32_t max_rows;               /* rows that the server may hold (max sequences) */
   uint32_t max_tokens;             /* most tokens of a step: token budget + max_rows * row_tokens */
   uint32_t draft_depth;            /* speculative tokens a step, 0: none; row_tokens = 1 + depth */
-  lull_time host_step;             /* host time a step, ps */
+  lull_time host_step;             /* host time a step that comes on top of its kernels, ps */
+  lull_time host_overlapped;       /* and that runs beside the kernels of the step before, so that a
+                                      step's kernels and the wait for it last the longer of the two */
   uint32_t elementwise_kernels;    /* element-wise kernels a layer */
   lull_time elementwise_launch;    /* of one, ps */
   int64_t elementwise_bytes_per_s; /* their bandwidth; bytes moved are stated in cost.c */
@@ -101,8 +103,27 @@ enum cost_outside {
   COST_BELOW = 8,        /* a shift, not a bit */
   COST_SEVERAL = 1 << 16 /* several chunks were looked up as one of their tokens and pairs */
 };
-/* 0 if all was measured as it is; pure. */
+/* Can cost_outside() be anything but 0? Not of an analytic cost. */
+int cost_is_measured(const struct cost_model *m);
+/* 0 if all was measured as it is (an analytic cost: always); pure. */
 unsigned cost_outside(const struct cost_model *m, const struct cost_shape *s);
+
+/* "tokens", ... by bit number, for reports. */
+extern const char *const cost_outside_name[COST_KINDS];
+
+/* Steps by what of them was not measured. A step counts once in each kind that holds for it. */
+struct cost_misses {
+  uint64_t beyond[COST_KINDS], below[COST_KINDS]; /* by bit number of enum cost_outside */
+  uint64_t several; /* with several chunks looked up as one */
+  uint64_t steps;   /* of any kind but `several` */
+};
+/* Counts n steps, the first of shape s, from each of which to the next the rows' contexts grow by
+ * inc_q16 in all, >= 0, and nothing else changes. Exact: the same as n calls with one step. */
+void cost_count_outside(const struct cost_model *m, const struct cost_shape *s, int64_t inc_q16,
+                        uint64_t n, struct cost_misses *misses);
+void cost_misses_add(struct cost_misses *into, const struct cost_misses *more);
+/* Does the cost of a step depend on cost_shape.ctx_max_q16? If not it need not be filled. */
+int cost_needs_longest(const struct cost_model *m);
 /* 1 if the shape lies within the measured range, 0 if a lookup was extrapolated or clamped. */
 int cost_covers(const struct cost_model *m, const struct cost_shape *s);
 uint32_t cost_row_tokens(const struct cost_model *m);

@@ -26,9 +26,11 @@ static int check_settings(const struct cost_settings *s, struct base_error *e)
   if (s->draft_depth > DEPTH_MAX)
     return base_fail(e, BASE_INPUT, "draft depth must be 0 to %d, not %u", DEPTH_MAX,
                      s->draft_depth);
-  if (s->host_step < 0 || s->elementwise_launch < 0 || s->draft_layers_ppm < 0 || s->draft_head < 0)
+  if (s->host_step < 0 || s->host_overlapped < 0 || s->elementwise_launch < 0 ||
+      s->draft_layers_ppm < 0 || s->draft_head < 0)
     return base_fail(e, BASE_INPUT, "times and sizes of a cost model must not be negative");
-  if (s->host_step > PS_PER_S || s->elementwise_launch > PS_PER_S || s->draft_head > PS_PER_S ||
+  if (s->host_step > PS_PER_S || s->host_overlapped > PS_PER_S ||
+      s->elementwise_launch > PS_PER_S || s->draft_head > PS_PER_S ||
       s->draft_layers_ppm > (int64_t)1024 * PPM || s->elementwise_kernels > 1024)
     return base_fail(e, BASE_INPUT,
                      "host, launch and draft times must be at most 1 s, the draft "
@@ -151,6 +153,7 @@ static void fill_tables(const struct calibration *c, const struct cost_settings 
                         struct cost_model *m)
 {
   m->host = s->host_step / LULL_TICK_PS;
+  m->floor = s->host_overlapped / LULL_TICK_PS + m->host;
   m->token_part[0] = m->host;
   for (uint32_t t = 1; t <= m->max_tokens; t++) {
     wide ps = (wide)curve_extended(&c->body, t) * c->layers + once_ps(c, t) +

@@ -26,7 +26,8 @@ struct cost_model {
   struct cost_analytic a; /* analytic only; all below: calibrated only */
   uint32_t layers;
   uint32_t max_rows, max_tokens, max_positions;
-  lull_ticks host;        /* a step's */
+  lull_ticks host;        /* a step's, which comes on top */
+  lull_ticks floor;       /* shortest step: that, and what of the host runs beside the kernels */
   lull_ticks *token_part; /* [max_tokens + 1]: all but attention, head and draft; host */
   lull_ticks *head;       /* [max_positions + 1] */
   lull_ticks *draft;      /* [max_rows + 1] */
@@ -45,6 +46,7 @@ struct cost_model {
   int64_t *skew_q8;      /* [max_rows + 1]: ticks for each token that a row lacks to the longest, 8
                             fraction bits; steps without chunks */
   int64_t *skew_ppm; /* [max_rows + 1]: share of the way to the time of the longest; with chunks */
+  int uneven;        /* some share of either is not 0: uneven batches cost more */
 };
 
 /* Attention of a step with chunks by tables: ticks, all layers. */

@@ -73,6 +73,11 @@ unsigned cost_table_outside(const struct cost_model *m, const struct cost_shape 
   int short_of;
   chunk_point(s, p, &short_of);
   unsigned below = lattice_outside(l, p, 0), beyond = lattice_outside(l, p, 1), bits = 0;
+  if (s->rows && m->skew_ppm[s->rows <= m->max_rows ? s->rows : m->max_rows] &&
+      cost_unevenness(s)) {
+    p[3] = (struct lattice_point){s->ctx_max_q16, 1 << 16}; /* looked up as well */
+    beyond |= lattice_outside(l, p, 1);
+  }
   for (uint32_t a = 0; a < l->rank; a++) {
     if (beyond >> a & 1)
       bits |= kind[a];
@@ -123,6 +128,7 @@ int cost_table_compile(const struct calibration *c, struct cost_model *m)
   for (uint32_t r = 1; r <= m->max_rows; r++) {
     m->skew_q8[r] = (int64_t)(chord_q8(m, r) * share_at(&c->skew_decode, r) / PPM);
     m->skew_ppm[r] = share_at(&c->skew_mixed, r);
+    m->uneven |= m->skew_q8[r] || m->skew_ppm[r];
   }
   return 0;
 }

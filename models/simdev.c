@@ -135,6 +135,8 @@ static void shape_of(const struct lull_batch *b, uint64_t step, struct cost_shap
                            .chunks = b->chunks,
                            .chunk_ends = b->chunk_ends,
                            .chunk_work = b->chunk_work};
+  if (b->ctx_max)
+    s->ctx_max_q16 = (int64_t)(b->ctx_max + step) << 16;
   if (step && b->chunks) { /* every chunk moves on by its own length a step */
     for (uint32_t i = 0; i < b->chunks; i++)
       s->chunk_work += (int64_t)step * b->chunk[i].tokens * b->chunk[i].tokens;

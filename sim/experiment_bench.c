@@ -113,6 +113,7 @@ static struct world_server server_of(const struct scenario_server *v)
                                .watermark_blocks = g->watermark_blocks,
                                .layers = g->layers,
                                .row_tokens = 1 + g->draft_depth,
+                               .async = g->async,
                                .model_limit = g->model_limit,
                                .block_bytes = g->block_bytes,
                                .cost = g->model};

@@ -142,6 +142,69 @@ END_TEST
 
 /* Two all-reduces a layer of 512 bytes a token: launches of twice the quickest kernel (1 us), and
  * the bytes once each way at 10 GB/s. */
+/* Two rows from 10 tokens each on, 400 steps: below 16 in the first 6, beyond 256 from the 248th
+ * on. Counted in one go, in two, and one by one it is the same. */
+START_TEST(test_misses)
+{
+  const struct cost_shape s = {.rows = 2, .ctx_q16 = INT64_C(20) << 16};
+  const uint64_t cuts[] = {400, 100, 1};
+  for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+    struct cost_misses m = {0};
+    struct cost_shape at = s;
+    for (uint64_t k = 0; k < 400; k += cuts[i]) {
+      at.ctx_q16 = s.ctx_q16 + (int64_t)k * (2 << 16);
+      cost_count_outside(model, &at, 2 << 16, cuts[i], &m);
+    }
+    ck_assert_uint_eq(m.below[3], 6);
+    ck_assert_uint_eq(m.beyond[3], 153);
+    ck_assert_uint_eq(m.steps, 159);
+    ck_assert_uint_eq(m.beyond[0] + m.beyond[1] + m.beyond[2] + m.several, 0);
+  }
+}
+END_TEST
+
+/* Host time beside the kernels: the step by hand above lasts 176 us. Up to that nothing is seen of
+ * it; of 200 us 24 are, as time in which no kernel runs, told one step at a time. On top come 10
+ * more. */
+START_TEST(test_host_overlapped)
+{
+  const struct cost_shape s = {.rows = 2, .ctx_q16 = INT64_C(320) << 16};
+  struct cost_settings set = settings;
+  struct cost_step out;
+  set.host_step = 10000000;
+  set.host_overlapped = 175000000;
+  struct cost_model *m = compile(toy, &set);
+  NEAR(us_of(m, &s), 186);
+  cost_eval(m, &s, &out);
+  NEAR((double)out.host * LULL_TICK_PS / 1e6, 10);
+  ck_assert_int_gt(out.slope, 0);
+  cost_free(m);
+  set.host_overlapped = 200000000;
+  m = compile(toy, &set);
+  NEAR(us_of(m, &s), 210);
+  cost_eval(m, &s, &out);
+  NEAR((double)out.host * LULL_TICK_PS / 1e6, 34);
+  ck_assert_int_eq(out.slope, 0);
+  ck_assert_int_eq(out.ctx_end_q16, s.ctx_q16 + 1);
+  cost_free(m);
+}
+END_TEST
+
+/* With a chunk the longest row is looked up too. */
+START_TEST(test_longest_outside)
+{
+  struct cost_shape s = {.rows = 2,
+                         .ctx_q16 = INT64_C(320) << 16,
+                         .chunk_tokens = 16,
+                         .chunks = 1,
+                         .chunk_work = work(16, 0),
+                         .ctx_max_q16 = INT64_C(256) << 16};
+  ck_assert_uint_eq(cost_outside(model, &s), 0);
+  s.ctx_max_q16 = INT64_C(257) << 16;
+  ck_assert_uint_eq(cost_outside(model, &s), COST_CONTEXT);
+}
+END_TEST
+
 START_TEST(test_tensor_parallel)
 {
   const char *const path[] = {toy_path("dense.csv"), toy_path("per_sequence.csv"),
@@ -440,6 +503,9 @@ static Suite *make_suite(void)
   tcase_add_test(t, test_mixed_step);
   tcase_add_test(t, test_several_chunks);
   tcase_add_test(t, test_outside);
+  tcase_add_test(t, test_misses);
+  tcase_add_test(t, test_host_overlapped);
+  tcase_add_test(t, test_longest_outside);
   tcase_add_test(t, test_tensor_parallel);
   tcase_add_test(t, test_law);
   tcase_add_test(t, test_monotone);

@@ -63,6 +63,24 @@ START_TEST(table_says)
 }
 END_TEST
 
+/* Pooled over the seeds, by kind; an arm without any has no such line. */
+START_TEST(steps_outside)
+{
+  for (uint32_t i = 0; i < SEEDS; i++) {
+    struct summary *s = &f.xarm[SHARED].run[i].sum;
+    s->steps = 1000;
+    s->misses = (struct cost_misses){.steps = 7, .several = 3};
+    s->misses.beyond[2] = 5;
+    s->misses.below[3] = 4;
+  }
+  reach();
+  print_table();
+  says("shared: 21 of 3000 steps were costed outside what was measured (rows 15, context below 12).");
+  ck_assert_ptr_null(strstr(text, "dedicated: 0"));
+  free(text);
+}
+END_TEST
+
 START_TEST(table_of_nothing)
 {
   for (int a = 0; a < 2; a++)
@@ -312,6 +330,7 @@ int main(void)
 
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_add_test(t, table_says);
+  tcase_add_test(t, steps_outside);
   tcase_add_test(t, table_of_nothing);
   tcase_add_test(t, full_stream);
   tcase_add_test(t, sweep_tables);

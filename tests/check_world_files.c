@@ -34,9 +34,9 @@ static const char *in_folder(const char *name)
 
 static void remove_files(void)
 {
-  static const char *const name[] = {"scenario.xml",  "red.csv",       "green.csv",
-                                     "blue.csv",      "red-items.csv", "green-items.csv",
-                                     "blue-items.csv"};
+  static const char *const name[] = {"scenario.xml",   "red.csv",       "green.csv",
+                                     "blue.csv",       "red-items.csv", "green-items.csv",
+                                     "blue-items.csv", RANDOM_TABLES};
   for (size_t i = 0; i < sizeof name / sizeof *name; i++)
     unlink(in_folder(name[i]));
 }
@@ -154,7 +154,7 @@ static void count(const struct random_scenario *s, const struct outcome *o)
   failed += o->rc != 0;
   jobs += s->cfg.njobs > 0;
   backlogs += o->r.released > 0;
-  calibrated += s->calibrated != 0;
+  calibrated += s->calibration != NULL;
   modular += !strncmp(s->cfg.policy->name, "nasty", 5);
   speculating += s->server[0].row_tokens > 1;
 }

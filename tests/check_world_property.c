@@ -121,7 +121,7 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
  */
 
 static struct {
-  uint64_t runs, failed, calibrated, pieces;
+  uint64_t runs, failed, calibrated, async, uneven, misses, pieces;
   uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared;
 } seen;
 
@@ -129,12 +129,17 @@ static void count(const struct outcome *o, const struct random_scenario *s, uint
 {
   const struct world_config *cfg = &s->cfg;
   seen.runs++;
-  seen.calibrated += s->calibrated != 0;
+  seen.calibrated += s->calibration != NULL;
   seen.pieces += pieces;
   seen.failed += o->rc != 0;
   if (o->rc)
     return;
   seen.steps += o->r.steps;
+  seen.misses += o->r.misses.steps;
+  if (cfg->server[0].async)
+    seen.async += o->r.steps;
+  if (cost_needs_longest(s->cost[0]))
+    seen.uneven += o->r.steps;
   seen.swaps += o->r.swaps;
   seen.aborts += o->r.aborts;
   seen.forced += o->r.forced;
@@ -173,9 +178,9 @@ static void show_files(const struct random_scenario *s, const struct outcome *o)
   else
     random_scenario_write(s, folder, modules, items, &e);
   fprintf(stderr,
-          "again, with the log before it:\n  LULL_PROPERTY_SEED=%" PRIu64
+          "again, with the log before it:\n  srcdir=%s LULL_PROPERTY_SEED=%" PRIu64
           " tests/check_world_property\n",
-          s->seed);
+          getenv("srcdir") ? getenv("srcdir") : ".", s->seed);
   if (e.code) {
     fprintf(stderr, "its scenario could not be written: %s\n", e.text);
     return;
@@ -240,7 +245,10 @@ static void check_reach(uint64_t n)
                {"aborts", seen.aborts, n / 16},
                {"forced preemptions", seen.forced, n / 16},
                {"unfinished requests", seen.unfinished, n / 16},
+               {"steps planned a step ahead", seen.async, 10 * n},
                {"calibrated costs", seen.calibrated, n / 16},
+               {"steps where uneven batches cost more", seen.uneven, 4 * n},
+               {"steps outside what was measured", seen.misses, n},
                {"reports within a ticket", seen.pieces, n},
                {"micro-steps", seen.micro, n},
                {"shared GPUs", seen.shared, n / 8}};

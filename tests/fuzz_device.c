@@ -40,6 +40,7 @@ static void advance(struct fuzz_ticket *t)
   struct lull_batch *b = &t->batch;
   uint64_t steps = t->ran;
   b->ctx_q16 += (int64_t)steps * b->ctx_inc_q16;
+  b->ctx_max += b->ctx_max ? steps : 0;
   for (uint32_t i = 0; i < b->chunks; i++) {
     struct lull_chunk *c = &t->chunk[i];
     b->chunk_work += (int64_t)steps * c->tokens * c->tokens;

@@ -6,6 +6,7 @@ suites = \
   %D%/check_base_hist \
   %D%/check_base_units \
   %D%/check_calibration \
+  %D%/check_conformance \
   %D%/check_cost \
   %D%/check_cost_tables \
   %D%/check_experiment \

@@ -29,7 +29,8 @@ static lull_id list_end(struct naive_world *w, lull_server_id server, int list, 
 {
   for (size_t i = 0; i < w->n; i++) {
     const struct lull_request *v = &w->request[i]->v;
-    if (v->server == server && v->state == list && v->cls == cls && (last ? v->next : v->prev) < 0)
+    if (!w->request[i]->unseen && v->server == server && v->state == list && v->cls == cls &&
+        (last ? v->next : v->prev) < 0)
       return v->id;
   }
   return -1;
@@ -222,7 +223,7 @@ static int build_chunk(struct naive_world *w, struct lull_plan *p, lull_id id, u
     return rc;
   if (r->v.state != LULL_WAITING && r->v.state != LULL_PREFILL)
     return LULL_NO_STATE;
-  if (!tokens || has_chunk(w->planning, id))
+  if (!tokens || r->unseen || has_chunk(w->planning, id))
     return LULL_NO_STATE;
   if (p->tokens_left <= 0)
     return LULL_NO_TOKENS;

@@ -21,6 +21,7 @@ struct naive_request {
   lull_time last_emit;  /* of a token */
   int64_t pending;      /* earned since its KV was last lost, 1/12 ps */
   int ended;
+  int unseen; /* routed, but in no list of its async server yet */
   int told; /* its end was delivered: it is unknown from then on */
 };
 
@@ -71,6 +72,7 @@ struct naive_server {
   struct naive_copy *copy; /* owned */
   size_t ncopies, capcopies;
   uint32_t unfinished;
+  uint32_t late_seqs, late_blocks; /* async: of those that finished at this boundary */
 };
 
 struct naive_notice {
@@ -137,6 +139,10 @@ void naive_host_init(struct naive_world *w);
 void naive_preempt(struct naive_world *w, struct naive_server *s, struct naive_request *r, int how);
 
 /* naive_plan.c */
+void naive_see(struct naive_world *w, struct naive_server *s, lull_time since);
+void naive_note_finish(struct naive_server *s, const struct naive_request *r);
+void naive_settle_late(struct naive_server *s);
+struct naive_server *naive_next_to_plan(struct naive_world *w);
 uint32_t naive_reasons(struct naive_world *w, const struct naive_server *s);
 void naive_plan(struct naive_world *w, struct naive_server *s);
 void naive_default_plan(struct lull_plan *p, const struct naive_server *s, lull_time now);

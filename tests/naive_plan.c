@@ -17,6 +17,42 @@ void naive_default_plan(struct lull_plan *p, const struct naive_server *s, lull_
                           .wake_time = LULL_NEVER};
 }
 
+/* ASYNC: who arrived by then is seen from now on. */
+void naive_see(struct naive_world *w, struct naive_server *s, lull_time since)
+{
+  for (size_t i = 0; i < w->n; i++) {
+    struct naive_request *r = w->request[i];
+    if (!r->unseen || r->v.server != s->v.id || r->v.arrival > since)
+      continue;
+    r->unseen = 0;
+    naive_enter(w, r, LULL_WAITING);
+    if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+      s->reasons |= LULL_WAKE_ARRIVAL;
+  }
+}
+
+/* r is about to end, and gives back what it holds: now or, ASYNC, a step later. */
+void naive_note_finish(struct naive_server *s, const struct naive_request *r)
+{
+  if (!s->c->async) {
+    s->reasons |= LULL_WAKE_FINISH;
+    return;
+  }
+  s->late_seqs++;
+  s->late_blocks += r->held;
+  s->v.kv_free -= r->held; /* naive_end gives it back, too early */
+}
+
+/* ASYNC: what finished a boundary ago is free for plans. */
+void naive_settle_late(struct naive_server *s)
+{
+  if (s->late_seqs)
+    s->reasons |= LULL_WAKE_FINISH;
+  s->v.kv_free += s->late_blocks;
+  s->v.seqs -= s->late_seqs;
+  s->late_seqs = s->late_blocks = 0;
+}
+
 /* Blocks that the next step of all rows needs beside those they hold. */
 static int64_t growth_of_rows(struct naive_world *w, const struct naive_server *s)
 {
@@ -129,4 +165,22 @@ void naive_plan(struct naive_world *w, struct naive_server *s)
   if (!w->failed && !rows_of(s) && !s->nchunks && (s->plan.wake & LULL_WAKE_STEPS) &&
       s->plan.wake_steps)
     plan_once(w, s, LULL_WAKE_EMPTY);
+}
+
+/* The first server at a boundary that has a reason. One that is async and has nothing to run knows
+ * all by now. */
+struct naive_server *naive_next_to_plan(struct naive_world *w)
+{
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    struct naive_server *s = &w->server[i];
+    if (s->stepping)
+      continue;
+    if (s->c->async && !s->nchunks && !rows_of(s)) {
+      naive_settle_late(s);
+      naive_see(w, s, w->now);
+    }
+    if (naive_reasons(w, s))
+      return s;
+  }
+  return NULL;
 }

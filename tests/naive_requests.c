@@ -97,9 +97,11 @@ struct naive_request *naive_find(struct naive_world *w, lull_id id)
   return id >= 0 && (size_t)id < w->n ? w->request[id] : NULL;
 }
 
-static int same_list(const struct lull_request *a, const struct lull_request *b)
+static int same_list(const struct naive_request *x, const struct naive_request *y)
 {
-  return a->server == b->server && a->state == b->state && a->cls == b->cls;
+  const struct lull_request *a = &x->v, *b = &y->v;
+  return !x->unseen && !y->unseen && a->server == b->server && a->state == b->state &&
+         a->cls == b->cls;
 }
 
 static int before(const struct lull_request *a, const struct lull_request *b)
@@ -116,7 +118,7 @@ static void link_lists(struct naive_world *w)
     struct lull_request *v = &w->request[i]->v, *prev = NULL, *next = NULL;
     for (size_t j = 0; j < w->n && v->server >= 0 && !w->request[i]->ended; j++) {
       struct lull_request *o = &w->request[j]->v;
-      if (o == v || !same_list(o, v))
+      if (o == v || !same_list(w->request[j], w->request[i]))
         continue;
       if (before(o, v) && (!prev || before(prev, o)))
         prev = o;
@@ -131,7 +133,8 @@ static void link_lists(struct naive_world *w)
 /* Counts everything of a server's view that is a count. */
 static void count_server(struct naive_world *w, struct naive_server *s)
 {
-  s->v.seqs = s->unfinished = 0;
+  s->v.seqs = s->late_seqs;
+  s->unfinished = 0;
   for (int state = 0; state < LULL_STATES; state++)
     for (int c = 0; c < LULL_CLASSES; c++)
       s->v.count[state][c] = 0;
@@ -139,7 +142,7 @@ static void count_server(struct naive_world *w, struct naive_server *s)
     const struct naive_request *r = w->request[i];
     if (r->v.server != s->v.id)
       continue;
-    s->v.count[r->v.state][r->v.cls]++;
+    s->v.count[r->v.state][r->v.cls] += !r->unseen;
     s->v.seqs += r->v.state == LULL_PREFILL || r->v.state == LULL_DECODE;
     s->unfinished += !r->ended;
   }
@@ -214,6 +217,7 @@ void naive_end(struct naive_world *w, struct naive_request *r, int fate)
   }
   r->pending = 0;
   r->ended = 1;
+  r->unseen = 0;
   w->unfinished--;
   naive_moved(w);
   naive_enter(w, r, fate == WORLD_DONE ? LULL_FINISHED : LULL_FAILED);

@@ -45,6 +45,7 @@ static void advance_row(struct naive_world *w, struct naive_server *s, struct na
 static void advance_step(struct naive_world *w, struct naive_server *s)
 {
   naive_credit_step(w, s);
+  cost_count_outside(s->gpu->cost, &s->shape, 0, 1, &w->out->misses);
   s->v.step++;
   s->v.boundary = w->now;
   s->since++;
@@ -65,7 +66,7 @@ static void advance_step(struct naive_world *w, struct naive_server *s)
 
 static void finish(struct naive_world *w, struct naive_server *s, struct naive_request *r)
 {
-  s->reasons |= LULL_WAKE_FINISH;
+  naive_note_finish(s, r);
   naive_end(w, r, WORLD_DONE);
   naive_notify(w, LULL_EV_FINISHED, s->v.id, r->v.id);
 }
@@ -155,10 +156,14 @@ static int deliver_completions(struct naive_world *w)
     struct naive_server *s = &w->server[i];
     if (ended[i])
       naive_moved(w);
+    if (ended[i])
+      naive_settle_late(s);
     if (ended[i] && s->aborted)
       settle_abort(w, s);
     else if (ended[i])
       settle_step(w, s);
+    if (ended[i])
+      naive_see(w, s, s->start);
     if (s->ncopies && s->copy[0].end <= w->now) {
       naive_moved(w);
       settle_copy(w, s);
@@ -230,6 +235,7 @@ static void put_on(struct naive_world *w, struct naive_request *r, int server)
   r->rate = s->v.row_tokens > 1 ? world_rate_q16(r->a.accept_q16, s->v.row_tokens - 1)
                                 : LULL_Q16_ONE;
   r->phase = s->v.row_tokens > 1 ? r->a.phase_q16 : 0;
+  r->unseen = s->c->async && (s->stepping || (s->v.step && s->v.boundary == w->now));
   naive_enter(w, r, LULL_WAITING);
 }
 
@@ -256,7 +262,7 @@ static void arrive(struct naive_world *w, const struct world_arrival *a, int own
   if (own < 0)
     put_on(w, r, w->named_server >= 0 ? w->named_server : default_server(w, r));
   struct naive_server *s = &w->server[r->v.server];
-  if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+  if (!r->unseen && (s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
     s->reasons |= LULL_WAKE_ARRIVAL;
 }
 
@@ -387,14 +393,6 @@ static void deliver(struct naive_world *w)
 /* ------------------------------------------------------------------------------- plan, submit ---
  */
 
-static struct naive_server *next_to_plan(struct naive_world *w)
-{
-  for (uint32_t i = 0; i < w->cfg->nservers; i++)
-    if (!w->server[i].stepping && naive_reasons(w, &w->server[i]))
-      return &w->server[i];
-  return NULL;
-}
-
 /* The shape of a server's next step: all its rows, and its chunks where they stand. */
 static void shape_step(struct naive_world *w, struct naive_server *s)
 {
@@ -405,6 +403,8 @@ static void shape_step(struct naive_world *w, struct naive_server *s)
       continue;
     s->shape.rows++;
     s->shape.ctx_q16 += ((int64_t)r->kv << 16) + r->phase;
+    if (cost_needs_longest(s->gpu->cost) && (int64_t)r->kv << 16 > s->shape.ctx_max_q16)
+      s->shape.ctx_max_q16 = (int64_t)r->kv << 16;
   }
   for (uint32_t i = 0; i < s->nchunks; i++) {
     const struct naive_request *r = naive_find(w, s->chunk[i].id);
@@ -490,7 +490,7 @@ static int instant(struct naive_world *w)
   struct naive_server *s;
   w->instant_plans = 0;
   deliver(w);
-  while (!w->failed && (s = next_to_plan(w))) {
+  while (!w->failed && (s = naive_next_to_plan(w))) {
     naive_plan(w, s);
     deliver(w);
   }

@@ -142,6 +142,17 @@ static int differ_class(const struct world_class_result *a, const struct world_c
   return differ_hist(&a->itl, &b->itl, c, why, size);
 }
 
+static int differ_misses(const struct cost_misses *a, const struct cost_misses *b, char *why,
+                         size_t size)
+{
+  for (int k = 0; k < COST_KINDS; k++)
+    if (differ_number("steps beyond, kind", k, a->beyond[k], b->beyond[k], why, size) ||
+        differ_number("steps below, kind", k, a->below[k], b->below[k], why, size))
+      return 1;
+  return differ_number("steps of several chunks", 0, a->several, b->several, why, size) ||
+         differ_number("steps outside", 0, a->steps, b->steps, why, size);
+}
+
 static int differ_totals(const struct world_result *a, const struct world_result *b,
                          const struct world_config *cfg, char *why, size_t size)
 {
@@ -154,6 +165,8 @@ static int differ_totals(const struct world_result *a, const struct world_result
   for (size_t i = 0; i < sizeof x / sizeof *x; i++)
     if (differ_number(name[i], 0, x[i], y[i], why, size))
       return 1;
+  if (differ_misses(&a->misses, &b->misses, why, size))
+    return 1;
   for (uint32_t g = 0; g < cfg->ngpus; g++) {
     if (differ_number("busy time of GPU", (int)g, a->gpu_busy[g], b->gpu_busy[g], why, size))
       return 1;

@@ -8,6 +8,7 @@
 #include "models/cost.h"
 #include "sim/policies.h"
 #include "tests/nasty_policy.h"
+#include "tests/toy_tables.h"
 
 enum { GRID_PS = 640, GRID_TICKS = GRID_PS / LULL_TICK_PS, MOST_ARRIVALS = 32, HASTY_TICKS = 12 };
 /* A calibrated step lasts so many times longer than an analytic one of here. */
@@ -154,12 +155,20 @@ static int draw_server(struct random_scenario *s, struct dice *d, uint32_t i, st
   return 0;
 }
 
-/* Opened once; embedded. */
+/* Opened once. */
 static const struct calibration *fp8(struct base_error *e)
 {
   static struct calibration *c;
   if (!c)
     c = calibration_open(RANDOM_CALIBRATION, e);
+  return c;
+}
+
+static const struct calibration *toy(void)
+{
+  static struct calibration *c;
+  if (!c)
+    c = toy_calibration();
   return c;
 }
 
@@ -180,8 +189,8 @@ static int calibrate_server(struct random_scenario *s, struct world_server *v, s
   struct cost_settings set = s->settings;
   set.max_rows = v->max_seqs;
   set.max_tokens = v->token_budget + v->max_seqs * v->row_tokens;
-  const struct calibration *c = fp8(e);
-  struct cost_model *m = c ? cost_from_calibration(c, &set, e) : NULL;
+  const struct calibration *c = s->calibration;
+  struct cost_model *m = cost_from_calibration(c, &set, e);
   if (!m)
     return -1;
   cost_free(s->cost[v->gpu]);
@@ -201,7 +210,9 @@ static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
       return 0;
   if (!one_in(&d, 4))
     return 0;
-  s->calibrated = 1;
+  s->calibration = fp8(e);
+  if (!s->calibration)
+    return -1;
   s->hasty = 0;
   s->tempo = CALIBRATED_TEMPO;
   s->settings = (struct cost_settings){
@@ -209,6 +220,13 @@ static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
       .elementwise_kernels = between(&d, 0, 5),
       .elementwise_launch = 2500000,
       .elementwise_bytes_per_s = 3500000000000};
+  if (one_in(&d, 2)) /* or no step waits for the host */
+    s->settings.host_overlapped = 1000000 * (lull_time)between(&d, 1, 12000);
+  if (one_in(&d, 2)) {
+    s->calibration = toy();
+    s->settings = (struct cost_settings){.host_step = s->settings.host_step / 5,
+                                         .host_overlapped = s->settings.host_overlapped / 20};
+  }
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     if (calibrate_server(s, &s->server[i], e))
       return -1;
@@ -299,6 +317,15 @@ static void draw_jobs(struct random_scenario *s, struct dice *d)
   }
 }
 
+/* A third of the scenarios has servers that plan a step ahead. */
+static void draw_async(struct random_scenario *s)
+{
+  struct dice d = {s->seed ^ UINT64_C(0x6173796e63)};
+  int any = one_in(&d, 3);
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    s->server[i].async = any && !one_in(&d, 4);
+}
+
 /* What `dedicated` asks for; no class may be left without a server. */
 static void one_class_a_server(struct random_scenario *s)
 {
@@ -380,6 +407,7 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   draw_backlogs(s, &d);
   struct dice own = {s->seed ^ UINT64_C(0x6a6f6273)};
   draw_jobs(s, &own);
+  draw_async(s);
   return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) ? -1 : 0;
 }
 

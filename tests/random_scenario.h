@@ -2,8 +2,9 @@
 /*
  * Small random runs for property tests: everything follows from a 64-bit seed. Lengths like to be
  * whole blocks, pools are tiny, and most times lie on a grid of 640 ps, so that exact ties and
- * shortages are the rule. A quarter of those in which no server speculates takes its costs from the
- * embedded fp8 calibration: steps of milliseconds, with a law that changes at short contexts; all
+ * shortages are the rule. A quarter of those in which no server speculates takes its costs from a
+ * calibration: the embedded fp8 one, with steps of milliseconds and a law that changes at short
+ * contexts, or that of toy_tables.h, with laws for steps with chunks and for uneven batches; all
  * other times are longer by the factor `tempo`. All of it can be said in a scenario file.
  */
 #ifndef TESTS_RANDOM_SCENARIO_H
@@ -13,7 +14,10 @@
 #include "models/simdev.h"
 #include "sim/world/world.h"
 
+struct calibration;
+
 #define RANDOM_CALIBRATION "h200-sxm-qwen3-8b-fp8" /* embedded */
+#define RANDOM_TABLES "toy.h5"                     /* written beside the scenario */
 enum { RANDOM_SERVERS = 3, RANDOM_CLASSES = 3, RANDOM_BACKLOGS = 3, RANDOM_PARAMS = 32 };
 
 struct random_scenario {
@@ -27,7 +31,7 @@ struct random_scenario {
   struct cost_model *cost[RANDOM_SERVERS];       /* owned, by GPU */
   struct cost_analytic analytic[RANDOM_SERVERS]; /* what it was made from, by GPU */
   struct cost_settings settings; /* likewise if calibrated, but for what each server bounds */
-  int calibrated;                                /* all servers are */
+  const struct calibration *calibration; /* of all servers, the test's own; NULL: they have none */
   lull_time tempo;                               /* 1 where they are not */
   struct world_arrival *arrival;                 /* owned, in time order */
   uint32_t narrivals, cursor;
@@ -43,7 +47,7 @@ void random_scenario_rewind(struct random_scenario *s);
 void random_scenario_destroy(struct random_scenario *s);
 /*
  * Writes what was drawn as a scenario that `lull run` takes, into a folder that is made if it is not
- * there: scenario.xml, CLASS.csv (arrivals) and CLASS-items.csv (the first `items` items of its
+ * there: scenario.xml, the calibration where it is no embedded one, CLASS.csv (arrivals) and CLASS-items.csv (the first `items` items of its
  * backlogs; any later one would be another, so there must be enough). The policies of
  * nasty_policy.h are named as shared objects of the folder `modules`, an absolute path.
  */

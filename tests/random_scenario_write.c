@@ -8,6 +8,7 @@
 
 #include "base/outfile.h"
 #include "base/units.h"
+#include "models/calibration.h"
 #include "sim/policies.h"
 #include "tests/random_scenario.h"
 
@@ -70,9 +71,17 @@ static void write_run(const struct random_scenario *s, FILE *to)
   fprintf(to, " preempt-limit=\"%u\" seeds=\"1\"/>\n", s->cfg.max_preempts);
 }
 
-static void write_machine(const struct random_scenario *s, FILE *to)
+static int by_tables(const struct random_scenario *s)
 {
-  if (s->calibrated)
+  return s->calibration && s->calibration->law == CALIBRATION_TABLES;
+}
+
+/* Paths of calibrations are those of the program that reads the scenario. */
+static void write_machine(const struct random_scenario *s, FILE *to, const char *folder)
+{
+  if (by_tables(s))
+    fprintf(to, "  <machine calibration=\"%s/" RANDOM_TABLES "\"/>\n", folder);
+  else if (s->calibration)
     fprintf(to, "  <machine calibration=\"%s\"/>\n", RANDOM_CALIBRATION);
   else
     fputs("  <machine><analytic/></machine>\n", to);
@@ -88,14 +97,18 @@ static void write_engine(const struct random_scenario *s, FILE *to)
           "B/s\" max-context=\"%utok\"",
           v->max_seqs, v->token_budget, v->block_tokens, s->gpu[v->gpu].copy_bytes_per_s,
           v->model_limit);
-  if (!s->calibrated) {
+  if (!s->calibration) {
     fputs("/>\n", to);
     return;
   }
-  fprintf(to,
-          ">\n    <host step=\"%" PRId64 "ps\"/>\n    <elementwise kernels=\"%u\" launch=\"%" PRId64
-          "ps\" bandwidth=\"%" PRId64 "B/s\"/>\n  </engine>\n",
-          c->host_step, c->elementwise_kernels, c->elementwise_launch, c->elementwise_bytes_per_s);
+  fprintf(to, ">\n    <host step=\"%" PRId64 "ps\" overlapped=\"%" PRId64 "ps\"/>\n", c->host_step,
+          c->host_overlapped);
+  if (!by_tables(s))
+    fprintf(to,
+            "    <elementwise kernels=\"%u\" launch=\"%" PRId64 "ps\" bandwidth=\"%" PRId64
+            "B/s\"/>\n",
+            c->elementwise_kernels, c->elementwise_launch, c->elementwise_bytes_per_s);
+  fputs("  </engine>\n", to);
 }
 
 static void write_class(const struct random_scenario *s, FILE *to, uint32_t c)
@@ -148,14 +161,15 @@ static void write_server(const struct random_scenario *s, FILE *to, uint32_t i)
       fprintf(to, "%s%s", gap, s->cls[c].name);
       gap = " ";
     }
-  fprintf(to,
-          "\" max-seqs=\"%u\" token-budget=\"%utok\" block=\"%utok\"\n"
-          "            kv-blocks=\"%u\" watermark=\"%s\" host-link=\"%" PRId64
-          "B/s\" max-context=\"%utok\" depth=\"%u\"",
-          v->max_seqs, v->token_budget, v->block_tokens, v->kv_blocks,
-          base_unit_format(BASE_RATIO, watermark_ppm(v), ratio, sizeof ratio),
-          s->gpu[v->gpu].copy_bytes_per_s, v->model_limit, v->row_tokens - 1);
-  if (s->calibrated)
+  fprintf(
+      to,
+      "\" max-seqs=\"%u\" token-budget=\"%utok\" block=\"%utok\"\n"
+      "            async-scheduling=\"%s\" kv-blocks=\"%u\" watermark=\"%s\" host-link=\"%" PRId64
+      "B/s\" max-context=\"%utok\" depth=\"%u\"",
+      v->max_seqs, v->token_budget, v->block_tokens, v->async ? "yes" : "no", v->kv_blocks,
+      base_unit_format(BASE_RATIO, watermark_ppm(v), ratio, sizeof ratio),
+      s->gpu[v->gpu].copy_bytes_per_s, v->model_limit, v->row_tokens - 1);
+  if (s->calibration)
     fputs("/>\n", to);
   else
     write_costs(s, to, v);
@@ -217,7 +231,7 @@ static int write_scenario(const struct random_scenario *s, const char *folder, c
           "  <title>Random scenario %" PRIu64 "</title>\n",
           s->seed, s->seed);
   write_run(s, file.f);
-  write_machine(s, file.f);
+  write_machine(s, file.f, folder);
   write_engine(s, file.f);
   for (uint32_t c = 0; c < s->cfg.nclasses; c++)
     write_class(s, file.f, c);
@@ -235,5 +249,10 @@ int random_scenario_write(const struct random_scenario *s, const char *folder, c
     if ((has_arrivals(s, c) && write_trace(s, folder, c, 0, e)) ||
         (has_backlog(s, c) && write_trace(s, folder, c, items, e)))
       return -1;
+  char path[1024];
+  if (by_tables(s) &&
+      (snprintf(path, sizeof path, "%s/" RANDOM_TABLES, folder) >= (int)sizeof path ||
+       calibration_write(s->calibration, path, e)))
+    return -1;
   return write_scenario(s, folder, modules, e);
 }

@@ -43,7 +43,7 @@ for seed in 1 5 8 13 59; do # plain, calibrated, with jobs, with a loaded policy
     [ "$(sort -u "$scratch/errors" | wc -l)" = 1 ]
     check "seed $seed: merged and step by step the same failure" $? "$scratch/errors"
   fi
-  line=$(sed -n 's|^  \(LULL_PROPERTY_SEED=.*\)|\1|p' "$scratch/out")
+  line=$(sed -n 's|^  \(srcdir=.*LULL_PROPERTY_SEED=.*\)|\1|p' "$scratch/out")
   [ -n "$line" ] && eval "$line" >"$scratch/again" 2>&1
   check "seed $seed: alone, and not said to fail, it passes" $? "$scratch/again"
 done

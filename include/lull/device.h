@@ -85,6 +85,9 @@ struct lull_batch {
   const struct lull_chunk *chunk; /* [chunks] */
   const lull_id *row;             /* [rows], or NULL for a device that does not read rows */
   uint64_t version;               /* changes whenever rows join or leave */
+  uint64_t ctx_max;               /* KV tokens of the row that holds most before step 0, for a device
+                                     whose steps take longer when rows are uneven; every row grows
+                                     by one a step. 0: not told */
 };
 
 /* Work handed to submit. Zero what does not apply. */

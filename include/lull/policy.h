@@ -87,7 +87,9 @@ struct lull_server {
   uint32_t watermark_blocks;/* kept free when a request is admitted or swapped in */
   uint32_t layers;          /* layers of the model: safe points of a step */
   uint32_t kv_free;         /* free blocks */
-  uint32_t seqs;            /* requests in PREFILL and DECODE */
+  uint32_t seqs;            /* requests in PREFILL and DECODE. Both of a server that schedules
+                               asynchronously: without what finished at the last boundary, which it
+                               gives away a step later; who has arrived since is in no list yet */
   uint32_t count[LULL_STATES][LULL_CLASSES]; /* requests by state and class */
   uint64_t step;            /* steps completed */
   lull_time boundary;       /* when the last one ended; 0 before */
@@ -161,7 +163,7 @@ struct lull_event {
  * are levels, evaluated once an instant after all deliveries.
  */
 enum lull_wake {
-  LULL_WAKE_FINISH = 1,      /* mandatory: a row ended */
+  LULL_WAKE_FINISH = 1,      /* mandatory: a row ended, and what it held may be given away */
   LULL_WAKE_CHUNK = 2,       /* mandatory: a prompt completed, or less than a chunk of it is left */
   LULL_WAKE_KV = 4,          /* mandatory: the next step's blocks are not free */
   LULL_WAKE_ABORT = 8,       /* mandatory: abort_step took effect */

@@ -135,6 +135,7 @@ int summary_of(struct summary_collector *c, const struct world_result *r, struct
                       .ngpus = cfg->ngpus,
                       .steps = r->steps,
                       .forced = r->forced,
+                      .misses = r->misses,
                       .partial = r->partial};
 
   c->no_memory |= take_samples(&s, c) < 0;
@@ -184,6 +185,7 @@ static void pool_counts(struct summary *into, const struct summary *more)
   into->discarded_tokens += more->discarded_tokens;
   into->steps += more->steps;
   into->forced += more->forced;
+  cost_misses_add(&into->misses, &more->misses);
   into->partial |= more->partial;
 }
 

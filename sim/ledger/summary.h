@@ -22,6 +22,7 @@ struct summary {
   double device_busy, ledger_busy;     /* shares of paid time */
   struct base_sample ttft, tpot, e2e;  /* live, finished; settled */
   struct base_hist itl;                /* live */
+  struct cost_misses misses;           /* of the steps */
   int partial;
 };
 

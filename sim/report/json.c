@@ -53,6 +53,27 @@ static json_t *counts(struct json_doc *d, const struct summary *s)
   return o;
 }
 
+/* Steps by kind, of those whose costs were looked up outside what was measured. */
+static json_t *kinds(struct json_doc *d, const uint64_t n[COST_KINDS])
+{
+  json_t *o = json_doc_object(d);
+
+  for (int k = 0; k < COST_KINDS; k++)
+    json_doc_count(d, o, cost_outside_name[k], n[k]);
+  return o;
+}
+
+json_t *json_misses(struct json_doc *d, const struct cost_misses *m)
+{
+  json_t *o = json_doc_object(d);
+
+  json_doc_count(d, o, "steps", m->steps);
+  json_doc_put(d, o, "extrapolated", kinds(d, m->beyond));
+  json_doc_put(d, o, "clamped", kinds(d, m->below));
+  json_doc_count(d, o, "several_chunks_as_one", m->several);
+  return o;
+}
+
 /* The ledger in GPU-seconds. */
 static json_t *accounts(struct json_doc *d, const struct summary *s)
 {
@@ -71,6 +92,7 @@ static json_t *figures(struct json_doc *d, const struct summary *s, double ratio
   json_doc_put(d, o, "metrics", metrics(d, s, ratio));
   json_doc_put(d, o, "counts", counts(d, s));
   json_doc_put(d, o, "accounts_gpu_seconds", accounts(d, s));
+  json_doc_put(d, o, "steps_outside_measured", json_misses(d, &s->misses));
   json_doc_real(d, o, "seconds", s->seconds);
   json_doc_count(d, o, "gpus", s->ngpus);
   json_doc_count(d, o, "runs", s->runs);

@@ -32,6 +32,8 @@ json_t *json_scenario(struct json_doc *d, const struct experiment *x);
 json_t *json_calibration(struct json_doc *d, const struct calibration *c);
 json_t *json_parameters(struct json_doc *d, const struct scenario *s);
 json_t *json_params(struct json_doc *d, const struct scenario_arm *arm);
+/* Lookups outside the measured range (json.c). */
+json_t *json_misses(struct json_doc *d, const struct cost_misses *m);
 /* The second tables (json_tables.c). */
 json_t *json_sweep(struct json_doc *d, const struct report_sweep *t);
 json_t *json_explain(struct json_doc *d, const struct report_explain *t);

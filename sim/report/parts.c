@@ -149,6 +149,21 @@ void parts_opening(const struct experiment *x, FILE *out)
     text_wrap(out, "Note", 10, s->note);
 }
 
+void parts_misses(const struct cost_misses *m, char *buf, size_t size)
+{
+  size_t used = 0;
+
+  buf[0] = '\0';
+  for (int i = 0; i < 2 * COST_KINDS && used < size; i++) {
+    uint64_t n = i < COST_KINDS ? m->beyond[i] : m->below[i - COST_KINDS];
+
+    if (n)
+      used += (size_t)snprintf(buf + used, size - used, "%s%s%s %llu", used ? ", " : "",
+                               cost_outside_name[i % COST_KINDS], i < COST_KINDS ? "" : " below",
+                               (unsigned long long)n);
+  }
+}
+
 /* Names of the inferred parameters into buf, cut at its size; how many. */
 static unsigned inferred(const struct scenario *s, char *buf, size_t size)
 {

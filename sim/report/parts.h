@@ -27,4 +27,8 @@ void parts_jobs(const struct experiment *x, FILE *out);
 /* The ledger's accounts. */
 void parts_accounts(const struct experiment *x, FILE *out);
 
+/* Kinds of lookups outside the measured range with their steps, "rows 12, context below 3", cut at
+ * size; empty if there are none. */
+void parts_misses(const struct cost_misses *m, char *buf, size_t size);
+
 #endif

@@ -174,6 +174,19 @@ static int has_live(const struct scenario *s)
   return 0;
 }
 
+/* Costs of an arm's steps that nobody measured. */
+static void misses(const char *arm, const struct summary *s, FILE *out)
+{
+  char kinds[320], line[512];
+
+  if (!s->misses.steps)
+    return;
+  parts_misses(&s->misses, kinds, sizeof kinds);
+  snprintf(line, sizeof line, "%s: %llu of %llu steps were costed outside what was measured (%s).",
+           arm, (unsigned long long)s->misses.steps, (unsigned long long)s->steps, kinds);
+  text_wrap(out, "", 0, line);
+}
+
 /* What a reader must know of an arm before its figures. */
 static void remarks(const struct experiment *x, FILE *out)
 {
@@ -194,6 +207,7 @@ static void remarks(const struct experiment *x, FILE *out)
     else if (has_live(s) && !p->ttft.n)
       fprintf(out, "%s: no completed live requests (%llu offered).\n", s->arm[a].id,
               (unsigned long long)p->live_offered);
+    misses(s->arm[a].id, p, out);
     if ((int)a == s->baseline && !x->arm[a].qualified && !p->partial && p->runs)
       fprintf(out, "%s: not qualified as a baseline in every seed (live attainment below %g).\n",
               s->arm[a].id, s->qualify_attainment);

@@ -30,6 +30,7 @@ void engine_overlay(struct raw_engine *engine, const struct raw_engine *over)
   set_if(&engine->host_link, over->host_link);
   set_if(&engine->max_context, over->max_context);
   set_if(&engine->depth, over->depth);
+  set_if(&engine->async, over->async);
   if (over->kv_blocks != FIELD_UNSET || over->memory_fraction != FIELD_UNSET) {
     engine->kv_blocks = over->kv_blocks;
     engine->memory_fraction = over->memory_fraction;

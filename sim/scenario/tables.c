@@ -92,6 +92,10 @@ static const struct field analytic_fields[] = {
 #define MAX_CONTEXT(raw, member, preset)                                                           \
   NUMBER(raw, member, "max-context", FIELD_TOKENS, preset, 2, INT32_MAX,                           \
          "longest prompt + output that the model takes")
+#define ASYNC(raw, member, preset)                                                                 \
+  CHOICE(raw, member, "async-scheduling", preset, 0, "no yes",                                     \
+         "yes: the batch of a step is decided while the one before it runs, without knowing what " \
+         "that one frees or who comes meanwhile (vLLM from 0.14 on unless told not to)")
 #define DEPTH(raw, member, preset)                                                                 \
   NUMBER(raw, member, "depth", FIELD_COUNT, preset, 0, 16, "drafted tokens a step")
 
@@ -105,11 +109,15 @@ static const struct field engine_fields[] = {
     WATERMARK(raw_engine, watermark, "0"),
     HOST_LINK(raw_engine, host_link, NULL),
     MAX_CONTEXT(raw_engine, max_context, NULL),
+    ASYNC(raw_engine, async, "no"),
 };
 
 static const struct field host_fields[] = {
     NUMBER(raw_engine, host_step, "step", FIELD_TIME, NULL, 0, DAY,
            "time of the host in every step, not hidden behind the GPU's"),
+    NUMBER(raw_engine, host_overlapped, "overlapped", FIELD_TIME, "0", 0, DAY,
+           "and time of the host that runs beside the kernels of the step before: where it is "
+           "longer than a step's kernels, the step lasts as long"),
 };
 
 static const struct field elementwise_fields[] = {
@@ -219,6 +227,7 @@ static const struct field server_fields[] = {
     HOST_LINK(raw_server, engine.host_link, ""),
     MAX_CONTEXT(raw_server, engine.max_context, ""),
     DEPTH(raw_server, engine.depth, ""),
+    ASYNC(raw_server, engine.async, ""),
 };
 
 static const struct field job_fields[] = {

@@ -96,16 +96,20 @@ static json_t *simulated(struct json_doc *d, const struct validation *v)
 {
   const struct scenario_arm *arm = &v->as_run.arm[v->arm];
   const struct experiment_run *run = &v->x->arm[v->arm].run[0];
+  const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
   json_t *o = json_doc_object(d);
   json_doc_text(d, o, "arm", arm->id);
   json_doc_text(d, o, "policy", arm->policy->name);
   json_doc_put(d, o, "policy_parameters", json_params(d, arm));
   json_doc_text(d, o, "class", v->as_run.cls[v->cls].id);
   json_doc_count(d, o, "seed", v->x->seed[0]);
-  json_doc_count(d, o, "host_step_ps", (uint64_t)arm->candidate[0].server[0].engine.cost.host_step);
-  json_doc_count(d, o, "kv_blocks", arm->candidate[0].server[0].engine.kv_blocks);
+  json_doc_count(d, o, "host_step_ps", (uint64_t)g->cost.host_step);
+  json_doc_count(d, o, "host_overlapped_ps", (uint64_t)g->cost.host_overlapped);
+  json_doc_flag(d, o, "async_scheduling", g->async);
+  json_doc_count(d, o, "kv_blocks", g->kv_blocks);
   json_doc_count(d, o, "steps", run->sum.steps);
   json_doc_count(d, o, "preemptions", run->sum.preempts);
+  json_doc_put(d, o, "steps_outside_measured", json_misses(d, &run->sum.misses));
   json_doc_text(d, o, "plan_digest", run->plan_digest);
   json_doc_text(d, o, "log_digest", run->log_digest);
   return o;

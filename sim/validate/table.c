@@ -38,17 +38,25 @@ static void simulated_lines(const struct validation *v, FILE *out)
   const struct scenario_arm *arm = &v->as_run.arm[v->arm];
   const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
   const struct summary *s = &v->x->arm[v->arm].pooled;
-  char line[512], host[32];
+  char line[512], kinds[320], host[32], beside[32];
   snprintf(line, sizeof line,
            "arm %.60s, policy %.60s, class %.60s; %u server%s of %u KV blocks of %u "
-           "tokens, at most %u requests and %u tokens a step; host time a step %s",
+           "tokens, at most %u requests and %u tokens a step%s; host time a step %s, and %s beside "
+           "the kernels",
            arm->id, arm->policy->name, v->as_run.cls[v->cls].id, arm->candidate[0].nservers,
            arm->candidate[0].nservers == 1 ? "" : "s, the first", g->kv_blocks, g->block_tokens,
-           g->max_seqs, g->token_budget,
-           base_unit_format(BASE_TIME, g->cost.host_step, host, sizeof host));
+           g->max_seqs, g->token_budget, g->async ? ", scheduled a step ahead" : "",
+           base_unit_format(BASE_TIME, g->cost.host_step, host, sizeof host),
+           base_unit_format(BASE_TIME, g->cost.host_overlapped, beside, sizeof beside));
   text_wrap(out, "Simulated", LABEL / 2, line);
   fprintf(out, "%-*s%llu steps, %llu preemptions\n", LABEL / 2, "", (unsigned long long)s->steps,
           (unsigned long long)s->preempts);
+  if (s->misses.steps) {
+    parts_misses(&s->misses, kinds, sizeof kinds);
+    snprintf(line, sizeof line, "%llu of them were costed outside what was measured (%s)",
+             (unsigned long long)s->misses.steps, kinds);
+    text_wrap(out, "", LABEL / 2, line);
+  }
 }
 
 /* ---------------------------------------------------------------------------- comparison ---- */

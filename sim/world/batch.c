@@ -12,40 +12,41 @@
 
 #include "sim/world/internal.h"
 
-/* ------------------------------------------------------------------------------ finish heap --- */
+/* ------------------------------------------------------------------------------------ heaps --- */
 
 static inline int before(const struct finish *a, const struct finish *b)
 {
   return a->step != b->step ? a->step < b->step : a->id < b->id;
 }
 
-static inline void heap_put(struct server *s, uint32_t i, struct finish f)
+/* at[slot] says where in the heap a slot's row is. */
+static inline void heap_put(struct finish *heap, uint32_t *at, uint32_t i, struct finish f)
 {
-  s->heap[i] = f;
-  s->heap_at[f.slot] = i;
+  heap[i] = f;
+  at[f.slot] = i;
 }
 
 /* Puts f in where i is free, or where that place moves towards the top. */
-static void heap_up(struct server *s, uint32_t i, struct finish f)
+static void heap_up(struct finish *heap, uint32_t *at, uint32_t i, struct finish f)
 {
-  for (; i && before(&f, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-    heap_put(s, i, s->heap[(i - 1) / 2]);
-  heap_put(s, i, f);
+  for (; i && before(&f, &heap[(i - 1) / 2]); i = (i - 1) / 2)
+    heap_put(heap, at, i, heap[(i - 1) / 2]);
+  heap_put(heap, at, i, f);
 }
 
 /* Takes out the row at i of n: the last one goes there, or where that place moves to. */
-static void heap_remove(struct server *s, uint32_t i, uint32_t n)
+static void heap_remove(struct finish *heap, uint32_t *at, uint32_t i, uint32_t n)
 {
-  struct finish f = s->heap[--n];
+  struct finish f = heap[--n];
   if (i == n)
     return;
   for (uint32_t c; (c = 2 * i + 1) < n; i = c) {
-    c += c + 1 < n && before(&s->heap[c + 1], &s->heap[c]);
-    if (!before(&s->heap[c], &f))
+    c += c + 1 < n && before(&heap[c + 1], &heap[c]);
+    if (!before(&heap[c], &f))
       break;
-    heap_put(s, i, s->heap[c]);
+    heap_put(heap, at, i, heap[c]);
   }
-  heap_up(s, i, f);
+  heap_up(heap, at, i, f);
 }
 
 /* --------------------------------------------------------------------------------------- KV --- */
@@ -172,7 +173,13 @@ void batch_join(struct world *w, struct server *s, struct req *r)
                        ? (left - r->phase_q16 + LULL_Q16_ONE - 1) >> 16
                        : (left - r->phase_q16 + r->rate_q16 - 1) / r->rate_q16;
   r->slot = s->slots[s->rows];
-  heap_up(s, s->rows++, (struct finish){.step = s->step + steps, .id = r->v.id, .slot = r->slot});
+  struct finish f = {.step = s->step + steps, .id = r->v.id, .slot = r->slot};
+  heap_up(s->heap, s->heap_at, s->rows, f);
+  if (s->longest) {
+    f.step = UINT32_MAX + s->step - r->v.kv0;
+    heap_up(s->longest, s->longest_at, s->rows, f);
+  }
+  s->rows++;
   s->batch.version++;
 }
 
@@ -205,6 +212,14 @@ static inline void leave_sums(struct server *s, struct req *r, uint64_t q16)
   s->batch.version++;
 }
 
+static inline void leave_heaps(struct server *s, const struct req *r)
+{
+  heap_remove(s->heap, s->heap_at, s->heap_at[r->slot], s->rows);
+  if (s->longest)
+    heap_remove(s->longest, s->longest_at, s->longest_at[r->slot], s->rows);
+  s->slots[--s->rows] = r->slot;
+}
+
 /* Makes its lazy counters concrete and takes it out of the batch; its blocks become fixed ones. The
  * caller enters it into another list. */
 void batch_leave(struct world *w, struct server *s, struct req *r)
@@ -215,8 +230,7 @@ void batch_leave(struct world *w, struct server *s, struct req *r)
     drop_fresh(w, s, r);
   else
     r->last_emit = s->last_emit;
-  heap_remove(s, s->heap_at[r->slot], s->rows);
-  s->slots[--s->rows] = r->slot;
+  leave_heaps(s, r);
   uint32_t tokens = (uint32_t)(q16 >> 16);
   r->v.kv0 += tokens;
   r->v.gen0 = r->output - r->v.gen0 < tokens ? r->output : r->v.gen0 + tokens;
@@ -233,8 +247,7 @@ void batch_finish(struct server *s, struct req *r)
 {
   uint64_t q16 = (s->step - r->v.join_step) * r->rate_q16 + r->v.phase_q16;
   leave_sums(s, r, q16);
-  heap_remove(s, 0, s->rows);
-  s->slots[--s->rows] = r->slot;
+  leave_heaps(s, r);
   s->decode_blocks -= server_blocks_for(s, r->v.kv0 + (uint32_t)(q16 >> 16));
   r->v.gen0 = r->output;
   r->v.phase_q16 = r->v.rate_q16 = 0;

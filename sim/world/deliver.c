@@ -84,6 +84,11 @@ void want(struct world *w, struct server *s, uint32_t reason)
 {
   s->pending |= reason;
   w->wanted = 1;
+  stop_soon(w, s);
+}
+
+void stop_soon(struct world *w, struct server *s)
+{
   if (s->busy && !s->stops) {
     w->ops->interrupt(w->dev, s->lane, LULL_AT_BOUNDARY);
     s->stops = 1;
@@ -263,7 +268,9 @@ static int arrive(struct world *w, const struct world_arrival *a, int server)
       req_route(w, r, w->routed >= 0 ? w->routed : default_route(w, r));
   }
   struct server *s = req_server(w, r);
-  if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+  if (r->unseen)
+    stop_soon(w, s);
+  else if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
     want(w, s, LULL_WAKE_ARRIVAL);
   return w->failed ? -1 : 0;
 }

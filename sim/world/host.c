@@ -238,7 +238,8 @@ static int admit(struct world *w, struct server *s, struct req *r)
 
 static int try_chunk(struct world *w, struct server *s, struct req *r, uint32_t tokens)
 {
-  if ((r->v.state != LULL_WAITING && r->v.state != LULL_PREFILL) || r->chunk >= 0 || !tokens)
+  if ((r->v.state != LULL_WAITING && r->v.state != LULL_PREFILL) || r->chunk >= 0 || !tokens ||
+      r->unseen)
     return LULL_NO_STATE;
   if (s->plan.tokens_left < 1)
     return LULL_NO_TOKENS;

@@ -26,9 +26,11 @@ struct req {
   uint32_t slot;         /* DECODE: its server's, one a row */
   uint32_t fresh_pos;    /* 1 + index in the list of fresh rows; 0: not there */
   int32_t chunk;         /* index in its server's plan, -1: none */
+  lull_id later;         /* unseen: who came after it; -1: nobody */
   lull_time last_emit;   /* valid while fresh or not DECODE */
   base_int128 at_join[3];/* prefix sums of its server at join */
   int64_t pending;       /* ledger share since its KV was last lost */
+  uint8_t unseen;        /* routed, but in no list yet (ASYNC) */
   uint8_t told;          /* its end was delivered: nobody may see it any more */
   struct world_record rec;
 };
@@ -66,6 +68,9 @@ struct server {
   int64_t ctx_q16, ctx_inc_q16;
   struct finish *heap;     /* by (step, id): [rows] */
   uint32_t *heap_at;       /* [max_seqs] by slot: where its row is in the heap */
+  struct finish *longest;  /* rows by context, the longest first: `step` holds UINT32_MAX +
+                              join_step - kv0, which no step changes. NULL: nobody asks */
+  uint32_t *longest_at;    /* [max_seqs] by slot */
   uint32_t *slots;         /* [max_seqs]: a permutation; those from `rows` on are free */
   lull_id *fresh;          /* rows that joined since the last step and last emitted before it */
   uint32_t nfresh, fresh_of[LULL_CLASSES];
@@ -87,8 +92,17 @@ struct server {
   uint8_t stops;           /* it stops at its next boundary as it is: one step, or interrupted */
   uint8_t listens;         /* it does not, and its plan asks for arrivals */
   uint8_t planning, started, reserved;
+  uint8_t lags;            /* there may be something of what ASYNC holds back */
   uint8_t refilled;        /* a backlog keeps it filled */
+  uint8_t measured;        /* its cost model has a range that was measured */
   lull_time step_start;    /* busy: when the step under way began */
+
+  /* ASYNC: what its plans do not know yet */
+  lull_time submitted;     /* when the last ticket was, of those while it lags */
+  lull_id coming, coming_last; /* unseen requests in order of arrival, -1: none */
+  uint32_t late_seqs;      /* slots and blocks of those that finished at this boundary; v.seqs and
+                              fixed_blocks hold them still */
+  uint32_t late_blocks;
 
   /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
   struct job *job;         /* on its GPU, or NULL */
@@ -186,6 +200,7 @@ struct world {
   int wanted;              /* a server was given a reason since this was cleared */
   int drained;             /* DRAIN was delivered */
   int quiet_policy;        /* no event callback and no log: nobody hears of events */
+  int patient;             /* arrivals_may_wait, as far as it never changes */
   int closing;             /* the run has ended; completions are cut at out->end */
   uint32_t idle;           /* servers that are not busy */
   uint32_t listening;      /* servers that listen */
@@ -220,6 +235,8 @@ static inline struct server *req_server(const struct world *w, const struct req 
 struct req *req_new(struct world *w, const struct world_arrival *a);
 void req_enter(struct world *w, struct req *r, int state); /* from its present list, if any */
 void req_route(struct world *w, struct req *r, int server);
+void req_see(struct world *w, struct server *s, lull_time since); /* ASYNC: those that arrived at or
+                                                                     before `since` are in its lists */
 void req_end(struct world *w, struct req *r, int fate);    /* absorbing; out of all lists */
 void req_page_told(struct world *w, lull_id id);
 static inline void req_told(struct world *w, lull_id id) /* its end was delivered; r may be gone now */
@@ -276,6 +293,11 @@ static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs of one step */
 {
   return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
+}
+/* KV tokens of the row that has most; rows >= 1, and the server has `longest`. */
+static inline uint64_t batch_longest(const struct server *s)
+{
+  return UINT32_MAX + s->step - s->longest[0].step;
 }
 
 /* deliver.c */
@@ -344,6 +366,7 @@ static inline void queue_own(struct world *w, uint16_t kind, lull_server_id serv
     req_told(w, id); /* all that is left of an event of which nobody hears */
 }
 void want(struct world *w, struct server *s, uint32_t reason); /* set a reason; interrupt if busy */
+void stop_soon(struct world *w, struct server *s); /* interrupt if busy */
 int fetch_next(struct world *w);
 static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
                             const char *text)
@@ -367,6 +390,7 @@ int job_will_wake(const struct server *s); /* its job stops soon, and its plan w
 void jobs_pass_time(struct world *w, lull_time from, lull_time to);
 
 /* step.c */
+void step_catch_up(struct world *w, struct server *s); /* ASYNC: its plans know all */
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
 
 /* plan.c */

@@ -172,6 +172,8 @@ int plan_submit(struct world *w, struct server *s)
   b->row_tokens = s->cfg->row_tokens;
   b->ctx_q16 = s->ctx_q16;
   b->ctx_inc_q16 = s->ctx_inc_q16;
+  if (s->longest)
+    b->ctx_max = s->rows ? batch_longest(s) : 0;
   b->chunk = s->lent;
   for (uint32_t i = 0; i < b->chunks; i++)
     s->lent[i] = s->chunk[i];
@@ -179,7 +181,12 @@ int plan_submit(struct world *w, struct server *s)
   b->chunk_tokens = s->shape.chunk_tokens;
   b->chunk_ends = s->shape.chunk_ends;
   b->chunk_work = s->shape.chunk_work;
-  uint64_t n = repeat_by_kv(w, s, repeat_bound(w, s));
+  uint64_t n = 1;
+  if (s->lags) /* what it holds back may change after every step */
+    s->submitted = w->now;
+  else
+    n = repeat_bound(w, s);
+  n = repeat_by_kv(w, s, n);
   if (account_check(w, s))
     return -1;
   if (!n)

@@ -113,6 +113,7 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
   r->chunk = -1;
   r->last_emit = 0;
   r->pending = 0;
+  r->unseen = 0;
   r->told = 0;
   w->out->records = w->nreq;
   if (!w->cfg->drop_records)
@@ -182,6 +183,50 @@ void req_enter(struct world *w, struct req *r, int state)
   link_req(w, s, r, state == LULL_WAITING ? waiting_place(w, s, r) : s->tail[state][r->v.cls]);
 }
 
+/* Does a step of s run, or did one end at this very moment? */
+static int is_stepping(const struct world *w, const struct server *s)
+{
+  return s->busy || (s->step && s->boundary == w->now);
+}
+
+static void hide_req(struct world *w, struct server *s, struct req *r)
+{
+  r->unseen = s->lags = 1;
+  r->later = -1;
+  if (s->coming >= 0)
+    req_at(w, s->coming_last)->later = r->v.id;
+  else
+    s->coming = r->v.id;
+  s->coming_last = r->v.id;
+}
+
+/* Takes r out of those that are unseen. */
+static void unhide_req(struct world *w, struct server *s, struct req *r)
+{
+  lull_id before = -1;
+  for (lull_id i = s->coming; i != r->v.id; i = req_at(w, i)->later)
+    before = i;
+  if (before >= 0)
+    req_at(w, before)->later = r->later;
+  else
+    s->coming = r->later;
+  if (r->later < 0)
+    s->coming_last = before;
+  r->unseen = 0;
+}
+
+void req_see(struct world *w, struct server *s, lull_time since)
+{
+  while (s->coming >= 0 && req_at(w, s->coming)->v.arrival <= since) {
+    struct req *r = req_at(w, s->coming);
+    unhide_req(w, s, r);
+    r->v.entered = ++w->entered;
+    link_req(w, s, r, waiting_place(w, s, r));
+    if ((s->plan.wake & LULL_WAKE_ARRIVAL) && (s->plan.wake_classes >> r->v.cls & 1))
+      s->pending |= LULL_WAKE_ARRIVAL;
+  }
+}
+
 void req_route(struct world *w, struct req *r, int server)
 {
   struct server *s = &w->srv[server];
@@ -193,7 +238,10 @@ void req_route(struct world *w, struct req *r, int server)
   r->v.entered = ++w->entered;
   s->unfinished++;
   r->rec.server = (int16_t)server;
-  link_req(w, s, r, waiting_place(w, s, r));
+  if (s->cfg->async && is_stepping(w, s))
+    hide_req(w, s, r);
+  else
+    link_req(w, s, r, waiting_place(w, s, r));
 }
 
 /* Its share since the KV was last lost becomes useful or late. */
@@ -253,7 +301,10 @@ void req_end(struct world *w, struct req *r, int fate)
   r->pending = 0;
   if (r->v.server >= 0) {
     struct server *s = req_server(w, r);
-    unlink_req(w, s, r);
+    if (r->unseen)
+      unhide_req(w, s, r);
+    else
+      unlink_req(w, s, r);
     r->v.next = r->v.prev = -1;
     s->v.seqs -= (uint32_t)takes_slot(r->v.state);
     s->fixed_blocks -= r->v.blocks;

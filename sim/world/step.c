@@ -79,6 +79,8 @@ static inline const struct cost_shape *shape_now(const struct world *w, struct s
     batch_sum_chunks(w, s);
   s->shape.rows = s->rows;
   s->shape.ctx_q16 = s->ctx_q16;
+  if (s->longest)
+    s->shape.ctx_max_q16 = s->rows ? (int64_t)batch_longest(s) << 16 : 0;
   return &s->shape;
 }
 
@@ -233,6 +235,8 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     const struct cost_shape *shape = shape_now(w, s);
     cost_eval(s->cfg->cost, shape, &c);
     uint64_t m = n - i == 1 ? 1 : run_length(s, shape, &c, sp, start, i, n - i);
+    if (s->measured)
+      cost_count_outside(s->cfg->cost, shape, s->ctx_inc_q16, m, &w->out->misses);
     lull_time to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
     if (to <= s->step_start)
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
@@ -267,9 +271,52 @@ static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
   return lo;
 }
 
+/* ASYNC: what finished a boundary ago may be given away. */
+static void settle_late(struct server *s)
+{
+  if (s->late_seqs)
+    s->pending |= LULL_WAKE_FINISH;
+  s->v.seqs -= s->late_seqs;
+  s->fixed_blocks -= s->late_blocks;
+  s->late_seqs = s->late_blocks = 0;
+  s->lags = 0;
+}
+
+/* ASYNC: who arrived at or before `since` is known to the server. */
+static void settle_coming(struct world *w, struct server *s, lull_time since)
+{
+  req_see(w, s, since);
+  s->lags = s->late_seqs || s->coming >= 0;
+}
+
+void step_catch_up(struct world *w, struct server *s)
+{
+  settle_late(s);
+  settle_coming(w, s, LULL_NEVER);
+}
+
+/* r, which has its last blocks, is done: its server may give away what it held, now or a step
+ * later. */
+static void note_finish(struct server *s, const struct req *r)
+{
+  if (!s->cfg->async) {
+    s->pending |= LULL_WAKE_FINISH;
+    return;
+  }
+  s->lags = 1;
+  s->late_seqs++;
+  s->late_blocks += r->v.blocks;
+  s->v.seqs++;
+  s->fixed_blocks += r->v.blocks;
+}
+
 static void finish_row(struct world *w, struct server *s, struct req *r, lull_time at)
 {
-  batch_finish(s, r);
+  if (s->cfg->async)
+    batch_leave(w, s, r);
+  else
+    batch_finish(s, r);
+  note_finish(s, r);
   r->rec.last_token = at;
   req_end(w, r, WORLD_DONE);
   queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
@@ -291,7 +338,7 @@ static void prompt_done(struct world *w, struct server *s, struct req *r, lull_t
     return;
   }
   rec->last_token = at;
-  s->pending |= LULL_WAKE_FINISH;
+  note_finish(s, r);
   req_end(w, r, WORLD_DONE);
   queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
 }
@@ -300,10 +347,8 @@ static void prompt_done(struct world *w, struct server *s, struct req *r, lull_t
  * change before the first event tells of it. */
 static void settle_boundary(struct world *w, struct server *s, lull_time at)
 {
-  while (s->rows && s->heap[0].step == s->step) {
-    s->pending |= LULL_WAKE_FINISH;
+  while (s->rows && s->heap[0].step == s->step)
     finish_row(w, s, req_at(w, s->heap[0].id), at);
-  }
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
     const struct lull_chunk *c = &s->chunk[i];
@@ -381,6 +426,11 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
     w->out->aborts++;
     s->pending |= LULL_WAKE_ABORT;
   }
+  int lags = s->lags;
+  if (lags)
+    settle_late(s);
   settle_boundary(w, s, c->end);
+  if (lags)
+    settle_coming(w, s, s->submitted);
   return w->failed ? -1 : 0;
 }

@@ -60,6 +60,12 @@ static int init_server(struct world *w, uint32_t i)
   s->lent = calloc(c->max_seqs, sizeof *s->lent);
   s->heap = calloc(c->max_seqs, sizeof *s->heap);
   s->heap_at = calloc(c->max_seqs, sizeof *s->heap_at);
+  if (cost_needs_longest(c->cost)) {
+    s->longest = calloc(c->max_seqs, sizeof *s->longest);
+    s->longest_at = calloc(c->max_seqs, sizeof *s->longest_at);
+    if (!s->longest || !s->longest_at)
+      return base_fail_memory(w->err);
+  }
   s->slots = calloc(c->max_seqs, sizeof *s->slots);
   s->fresh = calloc(c->max_seqs, sizeof *s->fresh);
   s->residue = calloc(c->block_tokens, sizeof *s->residue);
@@ -67,9 +73,11 @@ static int init_server(struct world *w, uint32_t i)
     return base_fail_memory(w->err);
   for (uint32_t k = 0; k < c->max_seqs; k++)
     s->slots[k] = k;
+  s->coming = -1;
   s->plan.wake_time = LULL_NEVER;
   s->unit = WORLD_CREDIT;
   s->speed = LULL_TICK_PS;
+  s->measured = (uint8_t)cost_is_measured(c->cost);
   w->wake_at[i] = LULL_NEVER;
   int lane = world_open_lane(w, c->gpu, LULL_LANE_SERVE, (int)i);
   int copy = world_open_lane(w, c->gpu, LULL_LANE_COPY, (int)i);
@@ -149,6 +157,9 @@ static int world_init(struct world *w)
   w->arriving = -1;
   w->deadline = cfg->drain > LULL_NEVER - cfg->window ? LULL_NEVER : cfg->window + cfg->drain;
   w->quiet_policy = !cfg->policy->event && !cfg->log;
+  w->patient = w->quiet_policy && !cfg->njobs;
+  for (uint32_t i = 0; i < cfg->nservers; i++)
+    w->patient &= !cfg->server[i].async;
   w->max_repeat = w->ops->max_repeat(w->dev);
   if (cfg->max_repeat && cfg->max_repeat < w->max_repeat)
     w->max_repeat = cfg->max_repeat;
@@ -192,6 +203,8 @@ static void world_free(struct world *w)
     free(s->lent);
     free(s->heap);
     free(s->heap_at);
+    free(s->longest);
+    free(s->longest_at);
     free(s->slots);
     free(s->fresh);
     free(s->residue);
@@ -251,6 +264,12 @@ static int stalled(struct world *w)
   return world_broken(w, "stalled with nothing pending");
 }
 
+/* Is it at a boundary with nothing to run? */
+static int is_empty(const struct server *s)
+{
+  return !s->busy && !s->rows && !s->batch.chunks;
+}
+
 /* Plans the servers at a boundary that have a reason, always the lowest first: back to the first
  * one if a plan, or what was delivered after it, may have given a reason to any. A plan just made
  * is no reason for another. */
@@ -258,12 +277,15 @@ static int plan_all(struct world *w)
 {
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     struct server *s = &w->srv[i];
+    if (s->lags && is_empty(s))
+      step_catch_up(w, s);
     uint32_t why = s->busy ? 0 : plan_reasons(w, s);
     if (!why)
       continue;
     w->wanted = 0;
     if (plan_server(w, s, why))
       return -1;
+    w->wanted |= s->lags && is_empty(s);
     if (!is_quiet(w)) {
       w->wanted = 1;
       if (deliver_due(w))
@@ -296,14 +318,13 @@ static int instant(struct world *w, int *over)
 
 /*
  * May the arrivals that are due next be taken in when the device reports, rather than each in an
- * instant of its own? Where nobody hears of them, no GPU is idle, and no lane would be interrupted
- * for one, all that comes of them is a place in a queue, which is the same if it is given before
- * the next completion is looked at.
+ * instant of its own? Where nobody hears of them, no server is ASYNC, no GPU is idle, and no lane
+ * would be interrupted for one, all that comes of them is a place in a queue, which is the same if
+ * it is given before the next completion is looked at.
  */
 static inline int arrivals_may_wait(const struct world *w)
 {
-  return w->quiet_policy && !w->idle && !w->listening && !w->cfg->njobs && w->has_next &&
-         w->next.time == w->due;
+  return w->patient && !w->idle && !w->listening && w->has_next && w->next.time == w->due;
 }
 
 /* Time passes: what was idle is charged, what ended is taken in. */
@@ -361,6 +382,10 @@ static int close_run(struct world *w)
       if (deliver_completions(w, n))
         return -1;
     }
+  }
+  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+    if (w->srv[i].lags)
+      step_catch_up(w, &w->srv[i]);
   }
   end_unfinished(w);
   return account_close(w);

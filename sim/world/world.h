@@ -40,7 +40,8 @@
  * ends, at boundary t: (a) rows whose output is complete finish, in ascending id; (b) chunks, in
  * plan order, advance; a prompt that completes emits one token at t: the request becomes DECODE
  * (joined at this step count), or finishes if that was its last. Each finish sends FINISHED in this
- * order. A row emits floor((k * rate + phase) / 2^16) tokens in its first k steps since join, at
+ * order. Its cost is that of its rows and chunks, with the context of the row that has most (only
+ * where the cost model asks); whole steps count in `misses`. A row emits floor((k * rate + phase) / 2^16) tokens in its first k steps since join, at
  * most what it still needs; phase carries over preemptions: on leaving, it becomes
  * (k * rate + phase) mod 2^16. Without speculation (row_tokens = 1) rate = 2^16 and phase = 0.
  *
@@ -51,6 +52,16 @@
  * watermark is waived when every other block of the pool is free. A repeat is cut to the steps
  * whose growth is free at submit. F12: while blocks_left < 0 after plan(), the last PREFILL by
  * (class descending, list order), else the last DECODE likewise, is preempted by recompute.
+ *
+ * ASYNC. A server with `async` decides a step's batch while the step before it runs, so its plans lag a
+ * step behind what they did not decide themselves. (a) A request routed to it while a step is under
+ * way, or at the moment in which one ended, is in no list and cannot be given a chunk until the end of
+ * a step that began at or after its arrival; then, after that step's finishes, such requests enter
+ * WAITING in order of arrival, and each is the reason ARRIVAL if the plan in force asks for it. (b) What
+ * a request that finishes at a boundary gives back, its slot and its blocks, stays taken to the end of
+ * the next step; it is then that they are free, and that the reason FINISH holds. (c) If such a server, looked at for planning at a boundary, has no
+ * row and no chunk, nothing runs that it could not know the end of: (a) and (b) come true at once.
+ * Events are told when they happen.
  *
  * PREEMPT by recompute: KV and prefill_done are dropped, generated tokens kept, prefill_target =
  * prompt + generated; back in WAITING by (arrival, id). tokens discarded += KV tokens dropped. Swap
@@ -98,8 +109,7 @@
 
 #include "base/error.h"
 #include "base/hist.h"
-
-struct cost_model;
+#include "models/cost.h"
 
 /* A request before it arrives. */
 struct world_arrival {
@@ -144,6 +154,7 @@ struct world_server {
   uint32_t class_mask;
   uint32_t max_seqs, token_budget, block_tokens, kv_blocks, watermark_blocks, layers;
   uint32_t row_tokens;            /* 1 + draft depth */
+  int async;                      /* plans lag a step behind: see ASYNC */
   uint32_t model_limit;           /* most prompt + output tokens */
   int64_t block_bytes;            /* of one KV block, for copies */
   const struct cost_model *cost;  /* of this server's settings: ledger shares; the simulated device
@@ -261,6 +272,7 @@ struct world_result {
   base_int128 paid;               /* end * ngpus * 12 */
   lull_time end;
   uint64_t steps, plans, forced, swaps, aborts, released; /* released: backlog items */
+  struct cost_misses misses;      /* whole steps whose cost was looked up outside what was measured */
   int partial;                    /* stopped by *stop */
 };
 
