@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # sim/world/request.c: the target for the time of a token is missed by one that has no such time
-/^static void settle/,/^}/s/(base_int128)stream <= /(base_int128)stream < /
+/^static inline void settle_done/,/^}/s/(base_int128)stream <= /(base_int128)stream < /
