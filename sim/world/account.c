@@ -23,7 +23,7 @@ void account_charge(struct world *w, const struct server *s, int account, base_i
 /* Is there work in the arm that an idle lane could have done? Constant between instants. */
 static int work_waits(const struct world *w, lull_time at)
 {
-  return w->unfinished > 0 || (w->cfg->nbacklogs && at < w->cfg->window);
+  return w->unfinished > 0 || (w->nbacklogs && at < w->window);
 }
 
 static void charge_idle(struct world *w, const struct server *s, lull_time from, lull_time to)
@@ -33,7 +33,7 @@ static void charge_idle(struct world *w, const struct server *s, lull_time from,
     return;
   if (s->copying)
     account = WORLD_EXPOSED_TRANSFER;
-  else if (from >= w->cfg->window)
+  else if (from >= w->window)
     account = WORLD_DRAIN;
   else
     account = work_waits(w, from) ? WORLD_IDLE_WAITING : WORLD_IDLE;
@@ -44,7 +44,7 @@ static void charge_idle(struct world *w, const struct server *s, lull_time from,
  * reported. */
 void account_idle(struct world *w, const struct server *s, lull_time from, lull_time to)
 {
-  lull_time window = w->cfg->window, cut = window > from && window < to ? window : to;
+  lull_time window = w->window, cut = window > from && window < to ? window : to;
   charge_idle(w, s, from, cut);
   charge_idle(w, s, cut, to);
 }
@@ -73,12 +73,12 @@ void account_request(struct world *w, const struct req *r)
  * lowest class keeps. */
 static void charge_residues(struct world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     struct server *s = &w->srv[i];
     base_int128 parts = 0;
-    for (uint32_t c = 0; c < w->cfg->nclasses; c++)
+    for (uint32_t c = 0; c < w->nclasses; c++)
       parts += s->residue_q16[c] & 0xffff;
-    for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+    for (uint32_t c = 0; c < w->nclasses; c++) {
       base_int128 units = (s->residue_q16[c] >> 16) + (c == 0 ? parts >> 16 : 0);
       w->out->cls[c].residue += units;
       account_charge(w, s, useful_account(&w->cfg->cls[c]), units);
@@ -100,7 +100,7 @@ static int check_class(struct world *w, uint32_t c)
 
 static int check_kv(struct world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     const struct server *s = &w->srv[i];
     if (s->fixed_blocks || s->decode_blocks || s->rows || s->v.seqs || s->unfinished)
       return world_broken(w, "server %u: %lld KV blocks and %u rows did not come back", i,
@@ -131,7 +131,7 @@ int account_close(struct world *w)
     if (one != (base_int128)out->end * WORLD_CREDIT)
       return world_broken(w, "GPU %u: its accounts do not sum to the paid time", g);
   }
-  for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+  for (uint32_t c = 0; c < w->nclasses; c++) {
     if (check_class(w, c))
       return -1;
   }
@@ -140,9 +140,8 @@ int account_close(struct world *w)
 
 int account_broken(struct world *w, const struct server *s)
 {
-  if (s->v.seqs > s->cfg->max_seqs)
-    return world_broken(w, "server %d: %u sequences run, of %u", s->v.id, s->v.seqs,
-                        s->cfg->max_seqs);
+  if (s->v.seqs > s->v.max_seqs)
+    return world_broken(w, "server %d: %u sequences run, of %u", s->v.id, s->v.seqs, s->v.max_seqs);
   return world_broken(w, "server %d: %lld KV blocks are held, of %u", s->v.id,
-                      (long long)(s->fixed_blocks + s->decode_blocks), s->cfg->kv_blocks);
+                      (long long)(s->fixed_blocks + s->decode_blocks), s->v.kv_blocks);
 }

@@ -53,7 +53,7 @@ static void heap_remove(struct finish *heap, uint32_t *at, uint32_t i, uint32_t 
 
 static uint32_t residue_of(const struct server *s, const struct req *r)
 {
-  return (uint32_t)(r->v.kv0 - 1 - r->v.join_step) & (s->cfg->block_tokens - 1);
+  return (uint32_t)(r->v.kv0 - 1 - r->v.join_step) & (s->v.block_tokens - 1);
 }
 
 static uint64_t kv_after(const struct req *r, uint64_t step)
@@ -67,9 +67,9 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
   int64_t sum = 0;
   if (!s->rows)
     return 0;
-  if (s->cfg->row_tokens == 1) {
+  if (s->v.row_tokens == 1) {
     /* every row fills steps / block whole blocks; those near the end of theirs open one more */
-    uint32_t mask = s->cfg->block_tokens - 1, rest = (uint32_t)steps & mask;
+    uint32_t mask = s->v.block_tokens - 1, rest = (uint32_t)steps & mask;
     uint32_t at = mask - (uint32_t)s->step;
     const uint32_t *residue = s->residue;
     sum = (int64_t)s->rows * (int64_t)(steps >> s->block_shift);
@@ -77,7 +77,7 @@ int64_t batch_growth(const struct world *w, const struct server *s, uint64_t ste
       sum += residue[at-- & mask];
     return sum;
   }
-  for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+  for (uint32_t c = 0; c < w->nclasses; c++) {
     for (lull_id i = s->head[LULL_DECODE][c]; i >= 0;) {
       const struct req *r = req_at(w, i);
       sum += server_blocks_for(s, kv_after(r, s->step + steps));

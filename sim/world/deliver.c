@@ -106,7 +106,7 @@ void stop_soon(struct world *w, struct server *s)
 static uint64_t steps_so_far(struct world *w)
 {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     struct server *s = &w->srv[i];
     uint64_t k = 0;
     lull_time t;
@@ -201,7 +201,7 @@ int fetch_next(struct world *w)
   int got = w->cfg->source.next ? w->cfg->source.next(w->cfg->source.ctx, &w->next, w->err) : 0;
   if (got < 0)
     return -1;
-  w->has_next = got > 0 && w->next.time < w->cfg->window;
+  w->has_next = got > 0 && w->next.time < w->window;
   if (w->has_next && w->next.time < w->last_arrival)
     return base_fail(w->err, BASE_INPUT, "arrivals are not in time order at %lld ps",
                      (long long)w->next.time);
@@ -214,9 +214,9 @@ int fetch_next(struct world *w)
 static int can_hold(const struct server *s, const struct req *r)
 {
   uint64_t all = (uint64_t)r->v.prompt + r->output;
-  uint64_t kv = all - 1 + s->cfg->row_tokens - 1;
+  uint64_t kv = all - 1 + s->v.row_tokens - 1;
   return all <= s->cfg->model_limit && kv <= UINT32_MAX - LULL_Q16_ONE &&
-         server_blocks_for(s, kv) <= (int64_t)s->cfg->kv_blocks;
+         server_blocks_for(s, kv) <= (int64_t)s->v.kv_blocks;
 }
 
 static inline int eligible(const struct world *w, int server, const struct req *r)
@@ -229,7 +229,7 @@ static inline int eligible(const struct world *w, int server, const struct req *
 static inline int default_route(const struct world *w, const struct req *r)
 {
   int best = -1;
-  for (int i = 0; i < (int)w->cfg->nservers; i++) {
+  for (int i = 0; i < (int)w->nservers; i++) {
     if ((best < 0 || w->srv[i].unfinished < w->srv[best].unfinished) && eligible(w, i, r))
       best = i;
   }
@@ -238,7 +238,7 @@ static inline int default_route(const struct world *w, const struct req *r)
 
 int route_allowed(const struct world *w, const struct req *r, int server)
 {
-  return server >= 0 && server < (int)w->cfg->nservers && eligible(w, server, r);
+  return server >= 0 && server < (int)w->nservers && eligible(w, server, r);
 }
 
 /* server: where a refilled request must go, -1: as the policy says. */
@@ -301,8 +301,8 @@ static int deliver_drain(struct world *w, int *any)
 {
   w->drained = 1;
   *any = 1;
-  lull_time deadline = w->cfg->drain == LULL_NEVER ? 0 : w->cfg->window + w->cfg->drain;
-  emit(w, LULL_EV_DRAIN, -1, -1, w->cfg->window, (uint64_t)deadline);
+  lull_time deadline = w->cfg->drain == LULL_NEVER ? 0 : w->window + w->cfg->drain;
+  emit(w, LULL_EV_DRAIN, -1, -1, w->window, (uint64_t)deadline);
   return w->failed ? -1 : 0;
 }
 
@@ -312,7 +312,7 @@ enum { REFILL_MAX_LOST = 10000 };
 static int refill(struct world *w, const struct world_backlog *b, int *any)
 {
   int lost = 0;
-  while (w->now < w->cfg->window && w->srv[b->server].unfinished < b->below) {
+  while (w->now < w->window && w->srv[b->server].unfinished < b->below) {
     struct world_arrival a;
     int got = w->cfg->source.refill(w->cfg->source.ctx, b->cls, w->released[b->cls], &a, w->err);
     if (got < 0)
@@ -359,7 +359,7 @@ static int deliver_timers(struct world *w, int *any)
 
 static int deliver_wakes(struct world *w, int *any)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     struct server *s = &w->srv[i];
     if (w->wake_at[i] > w->now)
       continue;
@@ -376,10 +376,10 @@ static int deliver_wakes(struct world *w, int *any)
 
 lull_time next_due_other(const struct world *w)
 {
-  lull_time t = w->drained ? LULL_NEVER : w->cfg->window;
+  lull_time t = w->drained ? LULL_NEVER : w->window;
   if (w->ntimers && w->timer[0].at < t)
     t = w->timer[0].at;
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     if (w->wake_at[i] < t)
       t = w->wake_at[i];
   }
@@ -389,19 +389,19 @@ lull_time next_due_other(const struct world *w)
 static int pass(struct world *w, int *any)
 {
   if ((w->poll && poll_device(w, any)) ||
-      (!w->drained && w->now >= w->cfg->window && deliver_drain(w, any)) ||
-      deliver_arrivals(w, any) || (w->ntimers && deliver_timers(w, any)) || deliver_wakes(w, any))
+      (!w->drained && w->now >= w->window && deliver_drain(w, any)) || deliver_arrivals(w, any) ||
+      (w->ntimers && deliver_timers(w, any)) || deliver_wakes(w, any))
     return -1;
-  for (uint32_t i = 0; i < w->cfg->nbacklogs; i++) {
+  for (uint32_t i = 0; i < w->nbacklogs; i++) {
     if (refill(w, &w->cfg->backlog[i], any))
       return -1;
   }
   if (w->due_other <= w->now)
     w->due_other = next_due_other(w);
   w->due = next_due(w);
-  for (uint32_t i = 0; *any && i < w->cfg->nbacklogs; i++) { /* what ended may have made room */
+  for (uint32_t i = 0; *any && i < w->nbacklogs; i++) { /* what ended may have made room */
     const struct world_backlog *b = &w->cfg->backlog[i];
-    if (w->srv[b->server].unfinished < b->below && w->now < w->cfg->window)
+    if (w->srv[b->server].unfinished < b->below && w->now < w->window)
       look_again(w);
   }
   return 0;
@@ -414,7 +414,7 @@ int deliver_due(struct world *w)
     any = 0;
     if (pass(w, &any))
       return -1;
-    any = w->poll || (any ? !is_quiet(w) : w->cfg->njobs && jobs_changed(w));
+    any = w->poll || (any ? !is_quiet(w) : w->njobs && jobs_changed(w));
   }
   return 0;
 }

@@ -48,7 +48,7 @@ static const struct lull_request *h_request(void *ctx, lull_id id)
 
 static struct server *server_at(struct world *w, lull_server_id id)
 {
-  return id >= 0 && id < (int)w->cfg->nservers ? &w->srv[id] : NULL;
+  return id >= 0 && id < (int)w->nservers ? &w->srv[id] : NULL;
 }
 
 static const struct lull_server *h_server(void *ctx, lull_server_id id)
@@ -64,7 +64,7 @@ static const struct lull_server *h_server(void *ctx, lull_server_id id)
 
 static int list_known(const struct world *w, int list, int cls)
 {
-  return list >= 0 && list < LULL_FINISHED && cls >= 0 && cls < (int)w->cfg->nclasses;
+  return list >= 0 && list < LULL_FINISHED && cls >= 0 && cls < (int)w->nclasses;
 }
 
 static lull_id h_first(void *ctx, lull_server_id id, int list, int cls)
@@ -178,7 +178,7 @@ static void h_abort_step(void *ctx, lull_server_id id)
 static int h_train(void *ctx, lull_job_id job, int run)
 {
   struct world *w = ctx;
-  int st = job >= 0 && job < (int)w->cfg->njobs ? 0 : LULL_NO_STATE;
+  int st = job >= 0 && job < (int)w->njobs ? 0 : LULL_NO_STATE;
   log_line(w, -1, WORLD_LOG_TRAIN, job, st ? st : run != 0, NULL);
   if (!st)
     w->job[job].run = run != 0;
@@ -218,7 +218,7 @@ static inline struct server *plan_of(struct world *w, const struct lull_plan *p,
 /* Blocks needed on top of `need` when a request is let in; waived on an empty pool (F11). */
 static int64_t watermark(const struct server *s)
 {
-  return s->fixed_blocks + s->decode_blocks == 0 ? 0 : (int64_t)s->cfg->watermark_blocks;
+  return s->fixed_blocks + s->decode_blocks == 0 ? 0 : (int64_t)s->v.watermark_blocks;
 }
 
 static int admit(struct world *w, struct server *s, struct req *r)
@@ -312,7 +312,7 @@ int take_out(struct world *w, struct server *s, struct req *r, int how)
     uint64_t q16 = (s->step - r->v.join_step) * r->rate_q16 + r->v.phase_q16;
     uint32_t kv = r->v.kv0 + (uint32_t)(q16 >> 16);
     s->plan.blocks_left += batch_next_growth(s, r, kv, (uint32_t)(q16 & 0xffff));
-    s->plan.tokens_left += s->cfg->row_tokens;
+    s->plan.tokens_left += s->v.row_tokens;
     batch_leave(w, s, r);
   }
   if (state != LULL_HELD)
@@ -366,14 +366,14 @@ static int resume_held(struct world *w, struct server *s, struct req *r)
 {
   int64_t now = lull_blocks_for(&s->v, r->v.kv0);
   int64_t need = now + batch_next_growth(s, r, r->v.kv0, r->phase_q16) - r->v.blocks;
-  if (s->plan.tokens_left < s->cfg->row_tokens)
+  if (s->plan.tokens_left < s->v.row_tokens)
     return LULL_NO_TOKENS;
   if (s->plan.seqs_left < 1)
     return LULL_NO_SEQS;
   if (need > s->plan.blocks_left)
     return LULL_NO_BLOCKS;
   s->plan.blocks_left -= need;
-  s->plan.tokens_left -= s->cfg->row_tokens;
+  s->plan.tokens_left -= s->v.row_tokens;
   s->plan.seqs_left--;
   batch_join(w, s, r);
   return 0;
@@ -435,8 +435,8 @@ void host_init(struct world *w)
   w->host = (struct lull_host){.size = sizeof w->host,
                                .abi = LULL_POLICY_ABI,
                                .ctx = w,
-                               .classes = w->cfg->nclasses,
-                               .servers = w->cfg->nservers,
+                               .classes = w->nclasses,
+                               .servers = w->nservers,
                                .request = h_request,
                                .server = h_server,
                                .first = h_first,
@@ -456,6 +456,6 @@ void host_init(struct world *w)
                                .sleep = h_sleep,
                                .adapter = h_adapter,
                                .set_ceiling = h_set_ceiling};
-  for (uint32_t c = 0; c < w->cfg->nclasses; c++)
+  for (uint32_t c = 0; c < w->nclasses; c++)
     w->host.interactive_mask |= (uint32_t)(w->cfg->cls[c].interactive != 0) << c;
 }

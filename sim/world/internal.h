@@ -159,6 +159,8 @@ struct lane_use {
 
 struct world {
   const struct world_config *cfg;
+  uint32_t nservers, nclasses, nbacklogs, njobs; /* the configuration's, as the window is */
+  lull_time window;
   struct lull_device *dev;
   const struct lull_device_ops *ops;
   struct world_result *out;
@@ -251,8 +253,8 @@ void req_free_pages(struct world *w);
 int64_t batch_growth(const struct world *w, const struct server *s, uint64_t steps);
 static inline int64_t batch_growth_next(const struct world *w, const struct server *s)
 {
-  uint32_t mask = s->cfg->block_tokens - 1;
-  return s->cfg->row_tokens == 1 ? s->residue[(uint32_t)(mask - s->step) & mask]
+  uint32_t mask = s->v.block_tokens - 1;
+  return s->v.row_tokens == 1 ? s->residue[(uint32_t)(mask - s->step) & mask]
                                  : batch_growth(w, s, 1);
 }
 uint64_t batch_search(const struct world *w, const struct server *s, uint64_t steps,
@@ -262,8 +264,8 @@ uint64_t batch_search(const struct world *w, const struct server *s, uint64_t st
 static inline uint64_t batch_feasible(const struct world *w, const struct server *s, uint64_t steps,
                                       int64_t blocks)
 {
-  uint64_t tokens = steps * s->cfg->row_tokens;
-  int64_t most = (int64_t)(s->rows * ((tokens + s->cfg->block_tokens - 1) >> s->block_shift));
+  uint64_t tokens = steps * s->v.row_tokens;
+  int64_t most = (int64_t)(s->rows * ((tokens + s->v.block_tokens - 1) >> s->block_shift));
   return most <= blocks ? steps : batch_search(w, s, steps, blocks);
 }
 int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
@@ -283,12 +285,12 @@ static inline void batch_advance(const struct world *w, struct server *s, uint64
 }
 static inline int64_t server_free(const struct server *s)
 {
-  return (int64_t)s->cfg->kv_blocks - s->fixed_blocks - s->decode_blocks;
+  return (int64_t)s->v.kv_blocks - s->fixed_blocks - s->decode_blocks;
 }
 /* lull_blocks_for: block sizes are powers of two. */
 static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 {
-  return (int64_t)((kv + s->cfg->row_tokens - 1 + s->cfg->block_tokens - 1) >> s->block_shift);
+  return (int64_t)((kv + s->v.row_tokens - 1 + s->v.block_tokens - 1) >> s->block_shift);
 }
 static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs of one step */
 {
@@ -336,7 +338,7 @@ static inline void due_later(struct world *w)
 /* Would deliver_due() find nothing to do? */
 static inline int is_quiet(const struct world *w)
 {
-  return w->due > w->now && !w->cfg->njobs;
+  return w->due > w->now && !w->njobs;
 }
 static inline int deliver(struct world *w) /* until quiet; -1 failed */
 {
@@ -416,7 +418,7 @@ int take_out(struct world *w, struct server *s, struct req *r, int how); /* pree
 void account_idle(struct world *w, const struct server *s, lull_time from, lull_time to);
 static inline void account_time(struct world *w, lull_time from, lull_time to) /* idle lanes */
 {
-  for (uint32_t i = 0; w->idle && i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; w->idle && i < w->nservers; i++) {
     const struct server *s = &w->srv[i];
     if (!s->busy && !(s->job && s->job->busy))
       account_idle(w, s, from, to);
@@ -429,7 +431,7 @@ int account_broken(struct world *w, const struct server *s) __attribute__((cold)
 /* What must hold whenever work is submitted and when a copy has ended. */
 static inline int account_check(struct world *w, const struct server *s)
 {
-  if ((s->fixed_blocks | s->decode_blocks | server_free(s)) < 0 || s->v.seqs > s->cfg->max_seqs)
+  if ((s->fixed_blocks | s->decode_blocks | server_free(s)) < 0 || s->v.seqs > s->v.max_seqs)
     return account_broken(w, s);
   return 0;
 }

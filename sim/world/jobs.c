@@ -17,7 +17,7 @@ static int init_job(struct world *w, uint32_t i)
   const struct world_job *c = j->cfg = &w->cfg->job[i];
   j->run = !c->paused;
   j->done = &w->out->job[i];
-  for (uint32_t k = 0; k < w->cfg->nservers; k++) {
+  for (uint32_t k = 0; k < w->nservers; k++) {
     if (w->srv[k].cfg->gpu == c->gpu)
       j->server = &w->srv[k];
   }
@@ -32,12 +32,12 @@ static int init_job(struct world *w, uint32_t i)
 
 int jobs_init(struct world *w)
 {
-  if (!w->cfg->njobs)
+  if (!w->njobs)
     return 0;
-  w->job = calloc(w->cfg->njobs, sizeof *w->job);
+  w->job = calloc(w->njobs, sizeof *w->job);
   if (!w->job)
     return base_fail_memory(w->err);
-  for (uint32_t i = 0; i < w->cfg->njobs; i++) {
+  for (uint32_t i = 0; i < w->njobs; i++) {
     if (init_job(w, i))
       return -1;
   }
@@ -53,7 +53,7 @@ static int job_goes_on(const struct job *j)
 
 int jobs_submit(struct world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->njobs; i++) {
+  for (uint32_t i = 0; i < w->njobs; i++) {
     struct job *j = &w->job[i];
     if (j->busy || !job_goes_on(j))
       continue;
@@ -86,7 +86,7 @@ int job_completed(struct world *w, struct job *j, const struct lull_completion *
 int jobs_changed(struct world *w)
 {
   int asked = 0;
-  for (uint32_t i = 0; i < w->cfg->njobs; i++) {
+  for (uint32_t i = 0; i < w->njobs; i++) {
     struct job *j = &w->job[i];
     uint8_t active = j->busy || job_goes_on(j);
     if (active == j->active)
@@ -110,7 +110,7 @@ void jobs_pass_time(struct world *w, lull_time from, lull_time to)
 {
   if (from == to)
     return;
-  for (uint32_t i = 0; i < w->cfg->njobs; i++) {
+  for (uint32_t i = 0; i < w->njobs; i++) {
     struct job *j = &w->job[i];
     struct server *s = j->server;
     int unit = s->busy && j->busy ? WORLD_CREDIT / 2 : WORLD_CREDIT;

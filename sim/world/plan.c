@@ -47,9 +47,9 @@ static void open_plan(struct world *w, struct server *s, uint32_t why)
   p->time = w->now;
   p->why = why;
   p->steps_run = s->step - s->plan_step;
-  p->tokens_left = (int64_t)s->cfg->token_budget - (int64_t)s->rows * s->cfg->row_tokens;
+  p->tokens_left = (int64_t)s->v.token_budget - (int64_t)s->rows * s->v.row_tokens;
   p->blocks_left = server_free(s) - batch_growth_next(w, s);
-  p->seqs_left = (int32_t)(s->cfg->max_seqs - s->v.seqs);
+  p->seqs_left = (int32_t)(s->v.max_seqs - s->v.seqs);
   s->plan_step = s->step;
   s->pending = 0;
   s->started = 1;
@@ -74,7 +74,7 @@ static void plan_force(struct world *w, struct server *s)
 {
   static const int order[] = {LULL_PREFILL, LULL_DECODE};
   for (int k = 0; k < 2; k++) {
-    for (int c = (int)w->cfg->nclasses - 1; c >= 0; c--) {
+    for (int c = (int)w->nclasses - 1; c >= 0; c--) {
       while (s->plan.blocks_left < 0 && s->tail[order[k]][c] >= 0 && !w->failed) {
         struct req *r = req_at(w, s->tail[order[k]][c]);
         take_out(w, s, r, LULL_RECOMPUTE);
@@ -88,7 +88,7 @@ static void plan_force(struct world *w, struct server *s)
 
 static int plan_once(struct world *w, struct server *s, uint32_t why)
 {
-  if (++w->plans_instant > WORLD_MAX_PLANS_INSTANT + w->cfg->nservers)
+  if (++w->plans_instant > WORLD_MAX_PLANS_INSTANT + w->nservers)
     return world_broken(w,
                         "server %d: more than %d plans in one instant; the policy '%s' does not "
                         "come to rest",
@@ -169,7 +169,7 @@ int plan_submit(struct world *w, struct server *s)
 {
   struct lull_batch *b = &s->batch;
   b->rows = s->rows;
-  b->row_tokens = s->cfg->row_tokens;
+  b->row_tokens = s->v.row_tokens;
   b->ctx_q16 = s->ctx_q16;
   b->ctx_inc_q16 = s->ctx_inc_q16;
   if (s->longest)
@@ -231,7 +231,7 @@ int queue_copy(struct world *w, struct server *s, struct req *r, uint8_t kind)
     s->copy_head = 0;
     s->copy_cap = cap;
   }
-  int64_t blocks = (r->v.kv0 + s->cfg->block_tokens - 1) / s->cfg->block_tokens;
+  int64_t blocks = (r->v.kv0 + s->v.block_tokens - 1) / s->v.block_tokens;
   s->copyq[(s->copy_head + s->copy_n++) % s->copy_cap] = (struct copy){
       .id = r->v.id, .kind = kind, .bytes = blocks * s->cfg->block_bytes};
   return plan_submit_copy(w, s);

@@ -230,7 +230,7 @@ void req_see(struct world *w, struct server *s, lull_time since)
 void req_route(struct world *w, struct req *r, int server)
 {
   struct server *s = &w->srv[server];
-  uint32_t depth = s->cfg->row_tokens - 1;
+  uint32_t depth = s->v.row_tokens - 1;
   r->v.server = (lull_server_id)server;
   r->rate_q16 = world_rate_q16(r->accept_q16, depth);
   if (!depth)

@@ -24,7 +24,7 @@ static lull_time span_end(const struct lull_span *sp, uint64_t n)
 static void first_gaps(struct world *w, struct server *s, lull_time end)
 {
   if (!s->nfresh) {
-    for (uint32_t c = 0; s->rows && c < w->cfg->nclasses; c++) {
+    for (uint32_t c = 0; s->rows && c < w->nclasses; c++) {
       if (s->v.count[LULL_DECODE][c])
         base_hist_add(&w->out->cls[c].itl, end - s->last_emit, s->v.count[LULL_DECODE][c]);
     }
@@ -35,7 +35,7 @@ static void first_gaps(struct world *w, struct server *s, lull_time end)
     base_hist_add(&w->out->cls[r->v.cls].itl, end - r->last_emit, 1);
     r->fresh_pos = 0;
   }
-  for (uint32_t c = 0; c < w->cfg->nclasses; c++) {
+  for (uint32_t c = 0; c < w->nclasses; c++) {
     uint32_t old = s->v.count[LULL_DECODE][c] - s->fresh_of[c];
     if (old)
       base_hist_add(&w->out->cls[c].itl, end - s->last_emit, old);
@@ -55,7 +55,7 @@ static void gaps(struct world *w, struct server *s, const struct lull_span *sp, 
     first = sp->second_dur;
     n--;
   }
-  for (uint32_t c = 0; n && c < w->cfg->nclasses; c++) {
+  for (uint32_t c = 0; n && c < w->nclasses; c++) {
     if (s->v.count[LULL_DECODE][c])
       base_hist_series(&w->out->cls[c].itl, first, sp->dur_inc, n, s->v.count[LULL_DECODE][c]);
   }
@@ -65,7 +65,7 @@ static void gaps(struct world *w, struct server *s, const struct lull_span *sp, 
  * chunk's. */
 static int residue_class(const struct world *w, const struct server *s)
 {
-  for (uint32_t c = 0; s->rows && c < w->cfg->nclasses; c++) {
+  for (uint32_t c = 0; s->rows && c < w->nclasses; c++) {
     if (s->v.count[LULL_DECODE][c])
       return (int)c;
   }
@@ -95,11 +95,11 @@ __attribute__((cold)) static void credit_wide(struct world *w, struct server *s,
                                               base_int128 total)
 {
   int64_t ctx_part = (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
-  int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
+  int64_t tokens = (int64_t)shape->rows * s->v.row_tokens + shape->chunk_tokens;
   int64_t u = (c->ticks - ctx_part - c->chunk_part) / tokens;
   int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
   base_int128 m = (base_int128)n, pairs = m * (m - 1) / 2;
-  base_int128 flat = (base_int128)rate * u * s->cfg->row_tokens * m;
+  base_int128 flat = (base_int128)rate * u * s->v.row_tokens * m;
   base_int128 grow = (base_int128)rate * c->slope;
   s->sum[0] += flat;
   s->sum[1] += grow * m;
@@ -119,7 +119,7 @@ __attribute__((cold)) static void credit_wide(struct world *w, struct server *s,
 static void credit_narrow(struct world *w, struct server *s, const struct cost_shape *shape,
                           const struct cost_step *c, int64_t rate, uint64_t n, int64_t total)
 {
-  int64_t tokens = (int64_t)shape->rows * s->cfg->row_tokens + shape->chunk_tokens;
+  int64_t tokens = (int64_t)shape->rows * s->v.row_tokens + shape->chunk_tokens;
   int64_t other = c->ticks - c->chunk_part, left = total;
   base_int128 rows_q16 = 0;
   if (shape->rows) {
@@ -137,7 +137,7 @@ static void credit_narrow(struct world *w, struct server *s, const struct cost_s
   }
   if (shape->rows) {
     int64_t m = (int64_t)n, pairs = m * (m - 1) / 2;
-    int64_t flat = m * rate * u * s->cfg->row_tokens, grow = rate * c->slope;
+    int64_t flat = m * rate * u * s->v.row_tokens, grow = rate * c->slope;
     s->sum[0] += flat;
     s->sum[1] += grow * m;
     s->sum[2] += (base_int128)grow * (m * (int64_t)s->step + pairs);

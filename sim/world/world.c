@@ -153,6 +153,11 @@ static int world_init(struct world *w)
   if (check_config(cfg, w->err))
     return -1;
   static const volatile int never = 0;
+  w->nservers = cfg->nservers;
+  w->nclasses = cfg->nclasses;
+  w->nbacklogs = cfg->nbacklogs;
+  w->njobs = cfg->njobs;
+  w->window = cfg->window;
   w->stop = cfg->stop ? cfg->stop : &never;
   w->arriving = -1;
   w->deadline = cfg->drain > LULL_NEVER - cfg->window ? LULL_NEVER : cfg->window + cfg->drain;
@@ -195,7 +200,7 @@ static void world_free(struct world *w)
   if (w->state && w->cfg->policy->destroy)
     w->cfg->policy->destroy(w->state);
   free(w->state);
-  for (uint32_t i = 0; w->srv && i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; w->srv && i < w->nservers; i++) {
     struct server *s = &w->srv[i];
     if (s->reserved)
       w->ops->release(w->dev, s->cfg->gpu, (int64_t)s->cfg->kv_blocks * s->cfg->block_bytes);
@@ -230,12 +235,12 @@ static int is_over(struct world *w)
   }
   if (w->now >= w->deadline)
     return 1;
-  return !w->unfinished && !w->has_next && w->now >= w->cfg->window;
+  return !w->unfinished && !w->has_next && w->now >= w->window;
 }
 
 static int work_pending(const struct world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     if (w->srv[i].busy || w->srv[i].copying || job_will_wake(&w->srv[i]))
       return 1;
   }
@@ -244,13 +249,13 @@ static int work_pending(const struct world *w)
 
 static int stalled(struct world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     const struct lull_server *v = &w->srv[i].v;
     uint64_t n[LULL_STATES] = {0};
     if (!w->srv[i].unfinished)
       continue;
     for (int st = 0; st < LULL_STATES; st++) {
-      for (uint32_t c = 0; c < w->cfg->nclasses; c++)
+      for (uint32_t c = 0; c < w->nclasses; c++)
         n[st] += v->count[st][c];
     }
     return world_broken(w,
@@ -275,7 +280,7 @@ static int is_empty(const struct server *s)
  * is no reason for another. */
 static int plan_all(struct world *w)
 {
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     struct server *s = &w->srv[i];
     if (s->lags && is_empty(s))
       step_catch_up(w, s);
@@ -306,12 +311,12 @@ static int instant(struct world *w, int *over)
   *over = is_over(w);
   if (*over)
     return 0;
-  for (uint32_t i = 0; w->idle && i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; w->idle && i < w->nservers; i++) {
     struct server *s = &w->srv[i];
     if (!s->busy && (s->rows || s->batch.chunks) && plan_submit(w, s))
       return -1;
   }
-  if (w->cfg->njobs && jobs_submit(w))
+  if (w->njobs && jobs_submit(w))
     return -1;
   return 0;
 }
@@ -342,7 +347,7 @@ static int pass_time(struct world *w)
   lull_time before = w->now;
   w->now = now;
   account_time(w, before, now);
-  if (w->cfg->njobs)
+  if (w->njobs)
     jobs_pass_time(w, before, now);
   if (late && deliver_unheard(w))
     return -1;
@@ -372,18 +377,18 @@ static int close_run(struct world *w)
 {
   w->out->end = w->now;
   w->closing = 1;
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     if (w->srv[i].busy)
       w->ops->interrupt(w->dev, w->srv[i].lane, LULL_AT_BOUNDARY);
   }
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     while (w->srv[i].busy) {
       int n = w->ops->wait(w->dev, LULL_NEVER, w->comp, w->ncomp_max);
       if (deliver_completions(w, n))
         return -1;
     }
   }
-  for (uint32_t i = 0; i < w->cfg->nservers; i++) {
+  for (uint32_t i = 0; i < w->nservers; i++) {
     if (w->srv[i].lags)
       step_catch_up(w, &w->srv[i]);
   }
