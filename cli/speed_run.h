@@ -12,6 +12,7 @@ struct speed_figures {
   uint64_t events;  /* delivered to the policy */
   uint64_t digest;  /* sum of speed_mix over all requests */
   lull_time last;   /* when the last one ended */
+  double latencies; /* sum of the percentiles of their latencies, ps; NaN: there are none */
   double seconds;   /* processor time of the run and its summary; inputs are read before */
   int64_t peak_kib; /* memory of the process, filled by who waits for it; 0: not known */
 };
