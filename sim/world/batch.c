@@ -186,16 +186,17 @@ void batch_join(struct world *w, struct server *s, struct req *r)
 /*
  * What a row's stay has earned so far, in 1/12 ps (see world.h): the prefix sums are, over steps k
  * of the server with rate and slope of that step, S0 = sum of rate * u * row_tokens, S1 = sum of
- * rate * slope, S2 = sum of rate * slope * k.
+ * rate * slope, S2 = sum of rate * slope * k. They are kept modulo 2^64: of S0, S1 and S2 less
+ * join_step times S1 no stay's part is larger than its share, which 63 bits hold.
  */
 static inline int64_t row_share(const struct server *s, const struct req *r,
                                 base_int128 *fraction_q16)
 {
-  base_int128 d0 = s->sum[0] - r->at_join[0], d1 = s->sum[1] - r->at_join[1],
-              d2 = s->sum[2] - r->at_join[2];
-  base_int128 ctx0 = ((base_int128)r->v.kv0 << 16) + r->v.phase_q16;
-  base_int128 q16 = (d0 << 16) + ctx0 * d1 +
-                    (base_int128)r->rate_q16 * (d2 - (base_int128)r->v.join_step * d1);
+  uint64_t flat = s->sum[0] - r->at_join[0], grow = s->sum[1] - r->at_join[1];
+  uint64_t since = s->sum[2] - r->at_join[2] - r->v.join_step * grow;
+  uint64_t ctx0 = ((uint64_t)r->v.kv0 << 16) + r->v.phase_q16;
+  base_int128 q16 = ((base_int128)flat << 16) + (base_int128)ctx0 * grow +
+                    (base_int128)r->rate_q16 * since;
   *fraction_q16 = q16 & 0xffff;
   return (int64_t)(q16 >> 16);
 }

@@ -28,7 +28,7 @@ struct req {
   int32_t chunk;         /* index in its server's plan, -1: none */
   lull_id later;         /* unseen: who came after it; -1: nobody */
   lull_time last_emit;   /* valid while fresh or not DECODE */
-  base_int128 at_join[3];/* prefix sums of its server at join */
+  uint64_t at_join[3];   /* prefix sums of its server at join */
   int64_t pending;       /* ledger share since its KV was last lost */
   uint8_t unseen;        /* routed, but in no list yet (ASYNC) */
   uint8_t told;          /* its end was delivered: nobody may see it any more */
@@ -117,7 +117,7 @@ struct server {
   uint8_t copying;
 
   /* ledger, 1/12 ps */
-  base_int128 sum[3];                    /* prefix sums over steps, see row_share() */
+  uint64_t sum[3];                       /* prefix sums over steps, see row_share() */
   base_int128 residue_q16[LULL_CLASSES]; /* what shares leave over, 16 fraction bits */
 };
 

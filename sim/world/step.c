@@ -101,9 +101,9 @@ __attribute__((cold)) static void credit_wide(struct world *w, struct server *s,
   base_int128 m = (base_int128)n, pairs = m * (m - 1) / 2;
   base_int128 flat = (base_int128)rate * u * s->v.row_tokens * m;
   base_int128 grow = (base_int128)rate * c->slope;
-  s->sum[0] += flat;
-  s->sum[1] += grow * m;
-  s->sum[2] += grow * (m * s->step + pairs);
+  s->sum[0] += (uint64_t)flat;
+  s->sum[1] += (uint64_t)(grow * m);
+  s->sum[2] += (uint64_t)(grow * (m * s->step + pairs));
   base_int128 left = total;
   for (uint32_t i = 0; i < s->batch.chunks; i++) { /* n == 1: steps with chunks are taken singly */
     const struct lull_chunk *k = &s->chunk[i];
@@ -138,9 +138,9 @@ static void credit_narrow(struct world *w, struct server *s, const struct cost_s
   if (shape->rows) {
     int64_t m = (int64_t)n, pairs = m * (m - 1) / 2;
     int64_t flat = m * rate * u * s->v.row_tokens, grow = rate * c->slope;
-    s->sum[0] += flat;
-    s->sum[1] += grow * m;
-    s->sum[2] += (base_int128)grow * (m * (int64_t)s->step + pairs);
+    s->sum[0] += (uint64_t)flat;
+    s->sum[1] += (uint64_t)(grow * m);
+    s->sum[2] += (uint64_t)grow * ((uint64_t)m * s->step + (uint64_t)pairs);
     left -= flat * shape->rows;
     rows_q16 = (base_int128)grow * (m * shape->ctx_q16 + pairs * s->ctx_inc_q16);
   }
@@ -151,7 +151,7 @@ static void credit_narrow(struct world *w, struct server *s, const struct cost_s
  * passes its part of the step. */
 static inline int is_narrow(const struct server *s, uint64_t n, lull_time lasted)
 {
-  return !(n >> 14 | s->step >> 48 | (uint64_t)s->ctx_q16 >> 46 | (uint64_t)s->ctx_inc_q16 >> 34 |
+  return !(n >> 14 | (uint64_t)s->ctx_q16 >> 46 | (uint64_t)s->ctx_inc_q16 >> 34 |
            (uint64_t)lasted >> 58 | (uint64_t)s->earned) &&
          s->ctx_q16 >= (int64_t)s->rows << 16;
 }
