@@ -181,6 +181,14 @@ static inline int queue_waits(const struct queue *q, uint32_t line)
          queue_count(q, LULL_SWAPPED, line);
 }
 
+/* Does nobody wait, and does every prompt under way get all its tokens? Then rows that end and
+ * prompts that complete leave nothing to decide. */
+static inline int queue_at_rest(const struct queue *q)
+{
+  return !q->parked && !q->preempted && q->p->tokens_left > 0 &&
+         (!q->waiting || !queue_count(q, LULL_WAITING, QUEUE_ALL));
+}
+
 /* Is a copy of this server under way? Its end wakes us, and may free blocks. */
 static inline int queue_copies(const struct queue *q)
 {
@@ -211,7 +219,8 @@ static inline int queue_give_up(struct queue *q, uint32_t line)
 }
 
 /*
- * When to be asked again, beside the mandatory wakes: when someone of `arrivals` comes (a blocked
+ * When to be asked again, beside the mandatory wakes (of which those that free something are
+ * declined while nobody could use it): when someone of `arrivals` comes (a blocked
  * line makes its own arrivals meaningless: they queue behind, and what can unblock it, a finish, a
  * prompt's end or a copy, wakes by itself); when a copy ends; and after one step if this plan
  * preempted, for then it admitted less than could fit. The last also holds where nothing is left to
@@ -220,6 +229,7 @@ static inline int queue_give_up(struct queue *q, uint32_t line)
 static inline void queue_wake(struct queue *q, uint32_t arrivals)
 {
   struct lull_plan *p = q->p;
+  p->decline = queue_at_rest(q) ? LULL_WAKE_DECLINABLE : 0;
   uint32_t known = (1u << q->h->classes) - 1;
   p->wake_classes = arrivals & known;
   p->wake = p->wake_classes ? LULL_WAKE_ARRIVAL : 0;

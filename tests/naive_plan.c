@@ -35,7 +35,7 @@ void naive_see(struct naive_world *w, struct naive_server *s, lull_time since)
 void naive_note_finish(struct naive_server *s, const struct naive_request *r)
 {
   if (!s->c->async) {
-    s->reasons |= LULL_WAKE_FINISH;
+    s->reasons |= LULL_WAKE_FINISH & ~s->plan.decline;
     return;
   }
   s->late_seqs++;
@@ -47,7 +47,7 @@ void naive_note_finish(struct naive_server *s, const struct naive_request *r)
 void naive_settle_late(struct naive_server *s)
 {
   if (s->late_seqs)
-    s->reasons |= LULL_WAKE_FINISH;
+    s->reasons |= LULL_WAKE_FINISH & ~s->plan.decline;
   s->v.kv_free += s->late_blocks;
   s->v.seqs -= s->late_seqs;
   s->late_seqs = s->late_blocks = 0;

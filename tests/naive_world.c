@@ -102,7 +102,7 @@ static void settle_step(struct naive_world *w, struct naive_server *s)
   for (uint32_t i = 0; i < s->nchunks; i++) {
     struct naive_request *r = naive_find(w, s->chunk[i].id);
     uint32_t left = r->v.prefill_target - r->v.prefill_done;
-    if (left < s->chunk[i].tokens)
+    if (left ? left < s->chunk[i].tokens : !(s->plan.decline & LULL_WAKE_CHUNK))
       s->reasons |= LULL_WAKE_CHUNK;
     if (!left)
       complete_prompt(w, s, r);

@@ -197,6 +197,10 @@ static void draw_wakes(struct nasty *n, const struct lull_host *h, const struct 
     p->wake_time = p->time + (lull_time)draw(n, 5000) * n->grid;
   if (chance(n, 3))
     p->kv_low_blocks = draw(n, s->kv_blocks + 1);
+  if (chance(n, 8) && p->wake_time != LULL_NEVER) { /* someone may wait: then it wakes by time */
+    p->decline = draw(n, 8);
+    p->wake |= LULL_WAKE_TIME;
+  }
   if (!in_state(s, LULL_DECODE) && p->tokens_left == (int64_t)s->token_budget) {
     p->wake |= LULL_WAKE_ARRIVAL | LULL_WAKE_TRANSFER | LULL_WAKE_TIME;
     p->wake_classes = UINT32_MAX;

@@ -163,8 +163,8 @@ struct lull_event {
  * are levels, evaluated once an instant after all deliveries.
  */
 enum lull_wake {
-  LULL_WAKE_FINISH = 1,      /* mandatory: a row ended, and what it held may be given away */
-  LULL_WAKE_CHUNK = 2,       /* mandatory: a prompt completed, or less than a chunk of it is left */
+  LULL_WAKE_FINISH = 1,      /* a row ended, and what it held may be given away; unless declined */
+  LULL_WAKE_CHUNK = 2,       /* a prompt completed, unless declined; less than a chunk of one is left */
   LULL_WAKE_KV = 4,          /* mandatory: the next step's blocks are not free */
   LULL_WAKE_ABORT = 8,       /* mandatory: abort_step took effect */
   LULL_WAKE_ASKED = 16,      /* mandatory: host->wake() */
@@ -180,6 +180,7 @@ enum lull_wake {
                                 for wake_steps: asked once more, at once (F14) */
 };
 #define LULL_WAKE_MANDATORY 4159u /* FINISH..START and EMPTY */
+#define LULL_WAKE_DECLINABLE 3u   /* of these, those that a plan may decline */
 
 /*
  * A plan under construction. The host fills the first part; the builder calls keep *_left true;
@@ -205,6 +206,9 @@ struct lull_plan {
   lull_time wake_time;    /* TIME: at this moment, but 1 us from now at the
                              earliest; LULL_NEVER: not */
   uint32_t kv_low_blocks; /* KV_LOW; 0: never */
+  uint32_t decline;       /* FINISH, CHUNK: rows that end and prompts that complete while this plan
+                             stands are no reason for another; for when nobody waits for what they
+                             give back. 0 at first */
 };
 
 /* How preempt takes a request out. */

@@ -43,6 +43,7 @@ static void open_plan(struct world *w, struct server *s, uint32_t why)
   p->wake_steps = 0;
   p->wake_time = LULL_NEVER;
   p->kv_low_blocks = 0;
+  p->decline = 0;
   p->server = s->v.id;
   p->time = w->now;
   p->why = why;

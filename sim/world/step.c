@@ -271,11 +271,17 @@ static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
   return lo;
 }
 
+/* A reason to plan, unless the plan in force declines it. */
+static inline void give_reason(struct server *s, uint32_t reason)
+{
+  s->pending |= reason & ~s->plan.decline;
+}
+
 /* ASYNC: what finished a boundary ago may be given away. */
 static void settle_late(struct server *s)
 {
   if (s->late_seqs)
-    s->pending |= LULL_WAKE_FINISH;
+    give_reason(s, LULL_WAKE_FINISH);
   s->v.seqs -= s->late_seqs;
   s->fixed_blocks -= s->late_blocks;
   s->late_seqs = s->late_blocks = 0;
@@ -300,7 +306,7 @@ void step_catch_up(struct world *w, struct server *s)
 static void note_finish(struct server *s, const struct req *r)
 {
   if (!s->cfg->async) {
-    s->pending |= LULL_WAKE_FINISH;
+    give_reason(s, LULL_WAKE_FINISH);
     return;
   }
   s->lags = 1;
@@ -332,7 +338,7 @@ static void prompt_done(struct world *w, struct server *s, struct req *r, lull_t
     base_hist_add(&w->out->cls[r->v.cls].itl, at - r->last_emit, 1);
   r->last_emit = at;
   r->v.gen0++;
-  s->pending |= LULL_WAKE_CHUNK;
+  give_reason(s, LULL_WAKE_CHUNK);
   if (r->v.gen0 < r->output) {
     batch_join(w, s, r);
     return;

@@ -22,7 +22,9 @@
  * is delivered when that change or callback is over; all completions of a moment are taken in, by
  * lane, before the first event tells of them. More than 64 plans of an instant beyond one a server are an error.
  *
- * PLAN. Before its first plan a server asks for no wake. An empty plan that wanted steps is asked
+ * PLAN. Before its first plan a server asks for no wake. FINISH, and CHUNK for a prompt that completes,
+ * are reasons only if the plan in force does not decline them at that moment; CHUNK for less than a
+ * chunk being left cannot be declined. An empty plan that wanted steps is asked
  * once more with why = EMPTY alone. Builder calls: chunk of 0 tokens, or a second chunk of a request
  * in one plan, is NO_STATE; resume of a HELD request needs row_tokens of the budget, a slot and its
  * next step's blocks. Log lines of ROUTE, TEXT and TIMER, and of builder calls that name an unknown

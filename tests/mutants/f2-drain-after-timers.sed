@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # sim/world/deliver.c: DRAIN comes after timers, not before
-/^static int pass(/,/^}/{/deliver_drain/d;s/deliver_arrivals(w, any) ||/deliver_arrivals(w, any) ||/;s/(w->ntimers && deliver_timers(w, any)) ||/(w->ntimers \&\& deliver_timers(w, any)) || (!w->drained \&\& w->now >= w->cfg->window \&\& deliver_drain(w, any)) ||/}
+/^static int pass(/,/^}/{s/(!w->drained && w->now >= w->window && deliver_drain(w, any)) || //;s/|| deliver_wakes(w, any))/|| (!w->drained \&\& w->now >= w->window \&\& deliver_drain(w, any)) || deliver_wakes(w, any))/}
