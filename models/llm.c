@@ -8,15 +8,15 @@
 /* Bounds keep every product of shapes below within int64. */
 #define COUNT(xml, field, most)                                                                    \
   {                                                                                                \
-    xml, DESCRIBE_COUNT, offsetof(struct llm, field), sizeof(uint32_t), most                       \
+    xml, DESCRIBE_COUNT, offsetof(struct llm, field), sizeof(uint32_t), most, 0                    \
   }
 #define FLAG(xml, field)                                                                           \
   {                                                                                                \
-    xml, DESCRIBE_FLAG, offsetof(struct llm, field), sizeof(int), 0                                \
+    xml, DESCRIBE_FLAG, offsetof(struct llm, field), sizeof(int), 0, 0                             \
   }
 #define TEXT(xml, field)                                                                           \
   {                                                                                                \
-    xml, DESCRIBE_TEXT, offsetof(struct llm, field), sizeof(((struct llm *)0)->field), 0           \
+    xml, DESCRIBE_TEXT, offsetof(struct llm, field), sizeof(((struct llm *)0)->field), 0, 0        \
   }
 
 static const struct describe_field llm_field[] = {
