@@ -67,6 +67,21 @@ int llm_open(const char *name_or_path, struct llm *m, struct base_error *e)
   return 0;
 }
 
+int llm_shard(const struct llm *m, uint32_t tp, struct llm *part, struct base_error *e)
+{
+  *part = *m;
+  if (tp < 1 || m->q_heads % tp || m->intermediate % tp || (m->kv_heads % tp && tp % m->kv_heads))
+    return base_fail(e, BASE_INPUT,
+                     "a group of %u GPUs cannot share the %u heads (%u of keys and values) and "
+                     "the width %u of '%s' evenly",
+                     tp, m->q_heads, m->kv_heads, m->intermediate, m->name);
+  part->q_heads /= tp;
+  part->kv_heads = m->kv_heads < tp ? 1 : m->kv_heads / tp;
+  part->intermediate /= tp;
+  part->vocab = (m->vocab + tp - 1) / tp;
+  return 0;
+}
+
 int64_t llm_weight_bytes(const struct llm *m, int linear_bytes)
 {
   return linear_bytes * linear_parameters(m) + 2 * other_parameters(m);

@@ -9,6 +9,7 @@ liblull_a_SOURCES += \
   %D%/calibration_write.c \
   %D%/cost.c \
   %D%/cost.h \
+  %D%/cost_bytes.h \
   %D%/cost_compile.c \
   %D%/cost_model.h \
   %D%/cost_tables.c \
