@@ -112,16 +112,27 @@ static void tell_gemm_falls(const struct import *im, const struct gemm_table *t)
   falls_tell(&f, im->in->path[GEMM], t->n, im->talk);
 }
 
+/* The rows of one type. */
+static int keep_type(struct import *im, const struct gemm_table *t, int dtype, const char *name)
+{
+  struct calibration_samples *s = assemble_samples(im->c, name, "k,n,m,time_ps", 4, t->n, im->e);
+  if (!s)
+    return -1;
+  s->n = 0;
+  for (size_t i = 0; i < t->n; i++) {
+    const struct gemm_row *r = &t->row[i];
+    const int64_t v[] = {r->k, r->n, r->m, r->ps};
+    if (r->dtype == dtype)
+      memcpy(s->v + 4 * (size_t)s->n++, v, sizeof v);
+  }
+  return 0;
+}
+
 static int keep_gemms(struct import *im, const struct gemm_table *t)
 {
-  struct calibration_samples *s = assemble_samples(im->c, "gemm", "bf16,k,n,m,time_ps", 5, t->n,
-                                                   im->e);
-  for (size_t i = 0; s && i < t->n; i++) {
-    const struct gemm_row *r = &t->row[i];
-    const int64_t v[] = {r->dtype == TABLE_BF16, r->k, r->n, r->m, r->ps};
-    memcpy(s->v + 5 * i, v, sizeof v);
-  }
-  return s ? 0 : -1;
+  if (keep_type(im, t, TABLE_BF16, "GEMM bfloat16"))
+    return -1;
+  return t->weight == TABLE_BF16 ? 0 : keep_type(im, t, TABLE_WEIGHT, "GEMM fp8");
 }
 
 static int import_gemms(struct import *im)

@@ -71,16 +71,26 @@ static int fit_law(const struct surface *s, struct chunk_law *law, struct base_e
   return rc;
 }
 
-static int judge(struct surface *s, struct calibration_residual *r, struct base_error *e)
+static int judge(struct surface *s, struct fit_thirds *t, struct base_error *e)
 {
   struct chunk_law law = {0};
   s->arg = &law;
   s->held = SURFACE_POINTS;
   int rc = fit_law(s, &law, e);
   if (!rc)
-    rc = surface_errors(s, SURFACE_POINTS, "prefill attention", r, e);
+    rc = surface_judge(s, SURFACE_POINTS, t, e);
   s->held = SURFACE_WHOLE;
   law_free(&law);
+  return rc;
+}
+
+int chunk_judge(const struct attention_table *t, struct fit_thirds *errors, struct base_error *e)
+{
+  struct surface s = {.rank = 3, .law = law_ps};
+  int rc = take_points(t, &s, e);
+  if (!rc)
+    rc = judge(&s, errors, e);
+  surface_free(&s);
   return rc;
 }
 
@@ -128,10 +138,16 @@ int chunk_fit(const struct attention_table *t, struct lattice *l, struct calibra
 {
   struct surface s = {.rank = 3, .law = law_ps};
   struct chunk_law law = {0};
-  int rc = take_points(t, &s, e);
+  struct fit_thirds errors;
+  if (fit_thirds_init(&errors, t->n))
+    return base_fail_memory(e);
+  int rc = chunk_judge(t, &errors, e);
   if (!rc)
-    rc = judge(&s, r, e);
+    fit_thirds_close(&errors, "prefill attention", r);
+  fit_thirds_free(&errors);
   s.arg = &law;
+  if (!rc)
+    rc = take_points(t, &s, e);
   if (!rc)
     rc = fit_law(&s, &law, e);
   if (!rc)

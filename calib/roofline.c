@@ -84,6 +84,7 @@ int64_t roofline_prompt(const struct roofline *r, int64_t chunk, int64_t history
 int64_t roofline_decode(const struct roofline *r, int64_t rows, int64_t ctx)
 {
   const struct llm *m = r->part;
-  wide bytes = (wide)2 * m->kv_heads * m->head_dim * r->kv_bytes * rows * (ctx + 1);
+  wide bytes = (wide)2 * m->kv_heads * m->head_dim * r->kv_bytes * rows *
+               larger(ctx + 1, ROOFLINE_DECODE_TILE);
   return ROOFLINE_ATTENTION_PS + at_rate(bytes, r->gpu->memory_bytes_per_s, ROOFLINE_DECODE_BYTES);
 }

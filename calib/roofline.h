@@ -20,14 +20,16 @@ enum {
   ROOFLINE_GEMM_FLOPS = 80,    /* % of the peak that matrix products reach */
   ROOFLINE_BYTES = 80,         /* % of the memory's peak: matrix products, element-wise kernels */
   ROOFLINE_PREFILL_FLOPS = 55, /* % of the peak: attention of prompts */
-  ROOFLINE_DECODE_BYTES = 85,  /* % of the memory's peak: attention of decode rows */
-  ROOFLINE_ELEMENTWISE = 5     /* element-wise kernels a layer: two norms, rotation, write of keys
-                                  and values, activation */
+  ROOFLINE_DECODE_TILE =
+      128, /* KV tokens that a decode row costs at least: one tile of the kernel */
+  ROOFLINE_DECODE_BYTES = 85, /* % of the memory's peak: attention of decode rows */
+  ROOFLINE_ELEMENTWISE = 5    /* element-wise kernels a layer: two norms, rotation, write of keys
+                                 and values, activation */
 };
-#define ROOFLINE_GEMM_PS 4000000      /* fixed time of a matrix product */
-#define ROOFLINE_KERNEL_PS 2500000    /* of an element-wise kernel */
-#define ROOFLINE_ATTENTION_PS 8000000 /* of an attention kernel */
-#define ROOFLINE_SAMPLER_PS 25000000  /* of the sampler's kernels together */
+#define ROOFLINE_GEMM_PS 4000000       /* fixed time of a matrix product */
+#define ROOFLINE_KERNEL_PS 2500000     /* of an element-wise kernel */
+#define ROOFLINE_ATTENTION_PS 12000000 /* of an attention kernel */
+#define ROOFLINE_SAMPLER_PS 25000000   /* of the sampler's kernels together */
 
 /* What is costed: the part of a model that one GPU runs (llm_shard). */
 struct roofline {

@@ -2,7 +2,6 @@
 #include "calib/surface.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,26 +43,12 @@ static int list_axis(struct surface *s, uint32_t a)
   return 0;
 }
 
-int surface_index(struct surface *s, struct base_error *e)
-{
-  size_t n = 0;
-  if (s->n)
-    qsort(s->point, s->n, sizeof *s->point, compare);
-  for (size_t i = 0; i < s->n; i++)
-    if (!n || order(s->point[i].x, s->point[n - 1].x))
-      s->point[n++] = s->point[i];
-  s->n = n;
-  for (uint32_t a = 0; a < SURFACE_RANK; a++)
-    if (list_axis(s, a))
-      return base_fail_memory(e);
-  return 0;
-}
-
 void surface_free(struct surface *s)
 {
   for (int a = 0; a < SURFACE_RANK; a++)
     free(s->axis[a]);
   free(s->point);
+  free(s->fifth);
   *s = (struct surface){0};
 }
 
@@ -92,7 +77,7 @@ static size_t line_of(const struct surface *s, const int64_t *x)
 
 int surface_held(const struct surface *s, size_t i)
 {
-  return s->held == SURFACE_POINTS  ? i % 5 == 4
+  return s->held == SURFACE_POINTS  ? s->fifth[i]
          : s->held == SURFACE_LINES ? line_of(s, s->point[i].x) % 5 == 4
                                     : 0;
 }
@@ -142,6 +127,38 @@ static int neighbour(const struct surface *s, const int64_t *x, uint32_t a, int 
     if ((*ps = measured(s, at)) >= 0)
       return 1;
   }
+}
+
+static void mark_fifth(struct surface *s)
+{
+  int64_t at[SURFACE_RANK], ps;
+  size_t inner = 0;
+  for (size_t i = 0; i < s->n; i++)
+    for (uint32_t a = 0; a < s->rank; a++)
+      if (neighbour(s, s->point[i].x, a, -1, at, &ps) &&
+          neighbour(s, s->point[i].x, a, 1, at, &ps)) {
+        s->fifth[i] = inner++ % 5 == 4;
+        break;
+      }
+}
+
+int surface_index(struct surface *s, struct base_error *e)
+{
+  size_t n = 0;
+  if (s->n)
+    qsort(s->point, s->n, sizeof *s->point, compare);
+  for (size_t i = 0; i < s->n; i++)
+    if (!n || order(s->point[i].x, s->point[n - 1].x))
+      s->point[n++] = s->point[i];
+  s->n = n;
+  for (uint32_t a = 0; a < SURFACE_RANK; a++)
+    if (list_axis(s, a))
+      return base_fail_memory(e);
+  s->fifth = calloc(s->n + 1, 1);
+  if (!s->fifth)
+    return base_fail_memory(e);
+  mark_fifth(s);
+  return 0;
 }
 
 /* What an axis says of the ratio at x. sure: 1 if there are measured points on both sides. */
@@ -245,43 +262,43 @@ static int64_t median_held(const struct surface *s, int64_t *ps)
   return m ? ps[m / 2] : 0;
 }
 
-static void judge(const struct surface *s, int64_t middle, struct fit_errors f[3])
+static void judge(const struct surface *s, int64_t middle, struct fit_thirds *t)
 {
   for (size_t i = 0; i < s->n; i++) {
     const struct surface_point *p = &s->point[i];
     int large = p->ps >= middle;
     int64_t guess;
-    f[0].samples++;
-    f[1 + large].samples++;
+    t->f[0].samples++;
+    t->f[1 + large].samples++;
     if (!surface_held(s, i) || (guess = surface_ps(s, p->x)) < 0)
       continue;
-    fit_errors_add(&f[0], guess, p->ps);
-    fit_errors_add(&f[1 + large], guess, p->ps);
+    fit_errors_add(&t->f[0], guess, p->ps);
+    fit_errors_add(&t->f[1 + large], guess, p->ps);
   }
+}
+
+int surface_judge(struct surface *s, enum surface_holding holding, struct fit_thirds *t,
+                  struct base_error *e)
+{
+  int64_t *ps = malloc((s->n + 1) * sizeof *ps);
+  if (!ps)
+    return base_fail_memory(e);
+  s->held = (int)holding;
+  judge(s, median_held(s, ps), t);
+  s->held = SURFACE_WHOLE;
+  free(ps);
+  return 0;
 }
 
 int surface_errors(struct surface *s, enum surface_holding holding, const char *name,
                    struct calibration_residual *r, struct base_error *e)
 {
-  static const char *const part[] = {"", "small ", "large "};
-  struct fit_errors f[3] = {{0}, {0}, {0}};
-  int64_t *ps = malloc((s->n + 1) * sizeof *ps);
-  int rc = ps && !fit_errors_init(&f[0], s->n) && !fit_errors_init(&f[1], s->n) &&
-                   !fit_errors_init(&f[2], s->n)
-               ? 0
-               : base_fail_memory(e);
-  if (!rc) {
-    s->held = (int)holding;
-    judge(s, median_held(s, ps), f);
-    s->held = SURFACE_WHOLE;
-    for (int i = 0; i < 3; i++) {
-      char full[48];
-      snprintf(full, sizeof full, "%s%.36s", part[i], name);
-      fit_errors_close(&f[i], full, &r[i]);
-    }
-  }
-  for (int i = 0; i < 3; i++)
-    free(f[i].ppb);
-  free(ps);
+  struct fit_thirds t;
+  if (fit_thirds_init(&t, s->n))
+    return base_fail_memory(e);
+  int rc = surface_judge(s, holding, &t, e);
+  if (!rc)
+    fit_thirds_close(&t, name, r);
+  fit_thirds_free(&t);
   return rc;
 }

@@ -15,13 +15,15 @@
 #include "base/error.h"
 
 struct calibration_residual;
+struct fit_thirds;
 
 enum { SURFACE_RANK = 3 };
 
 /* What is left out, to be predicted from the rest. */
 enum surface_holding {
   SURFACE_WHOLE,
-  SURFACE_POINTS, /* every fifth point */
+  SURFACE_POINTS, /* every fifth inner point: measured ones lie before and behind it along an axis
+                   */
   SURFACE_LINES   /* every fifth line along the last axis: a shape that the table does not have */
 };
 
@@ -42,6 +44,7 @@ struct surface {
   int held;                    /* enum surface_holding */
   int64_t *axis[SURFACE_RANK]; /* [naxis[a]] owned: the distinct coordinates, ascending */
   size_t naxis[SURFACE_RANK];
+  unsigned char *fifth; /* [n] owned: is it every fifth inner point? */
 };
 
 /* Is point i left out? */
@@ -59,6 +62,9 @@ int64_t surface_ps(const struct surface *s, const int64_t *x);
  */
 int surface_errors(struct surface *s, enum surface_holding holding, const char *name,
                    struct calibration_residual *r, struct base_error *e);
+/* The same, added to errors that have room for s->n more. */
+int surface_judge(struct surface *s, enum surface_holding holding, struct fit_thirds *t,
+                  struct base_error *e);
 void surface_free(struct surface *s);
 
 #endif
