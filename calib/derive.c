@@ -13,10 +13,28 @@
 /*
  * How far the law is from published tables, where both exist: what calib_compare says of each pair
  * (tests/check_importers.c works them out again). These are the errors to expect of a derived
- * calibration, and stand in each as its residuals.
+ * calibration, and stand in each as its residuals. Part and measured table; points of the table, of
+ * which none was fitted; p50, p95 and max of the relative error. Of Llama-3.1-8B, and of -70B on 4
+ * GPUs.
  */
 static const struct calibration_residual expected[] = {
-#include "calib/roofline_errors.h"
+    {"layer, h200-sxm bf16", 74, 74, 0.035, 0.144, 0.185},
+    {"head, h200-sxm bf16", 74, 74, 0.05, 0.117, 0.185},
+    {"decode attention, h200-sxm bf16", 152, 152, 0.085, 0.399, 0.455},
+    {"prefill attention, h200-sxm bf16", 16, 16, 0.155, 0.27, 0.285},
+    {"layer, h200-sxm fp8", 74, 74, 0.214, 0.47, 0.662},
+    {"head, h200-sxm fp8", 74, 74, 0.05, 0.117, 0.185},
+    {"decode attention, h200-sxm fp8", 152, 152, 0.246, 0.675, 0.746},
+    {"prefill attention, h200-sxm fp8", 16, 16, 0.232, 0.377, 0.393},
+    {"layer, a100-80g bf16", 21, 21, 0.073, 0.357, 0.418},
+    {"head, a100-80g bf16", 21, 21, 0.072, 0.141, 0.199},
+    {"decode attention, a100-80g bf16", 140, 140, 0.202, 0.336, 0.413},
+    {"prefill attention, a100-80g bf16", 16, 16, 0.083, 0.371, 0.409},
+    {"layer, rtx-pro-6000 bf16", 152, 152, 0.044, 0.172, 0.242},
+    {"head, rtx-pro-6000 bf16", 40, 40, 0.062, 0.083, 0.095},
+    {"decode attention, rtx-pro-6000 bf16", 171, 171, 0.081, 0.382, 0.608},
+    {"prefill attention, rtx-pro-6000 bf16", 380, 380, 0.283, 0.793, 0.848},
+    {"all-reduce, h200-sxm, 4 GPUs", 23, 23, 0.318, 0.785, 0.807},
 };
 enum { EXPECTED = sizeof expected / sizeof expected[0] };
 

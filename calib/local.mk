@@ -30,7 +30,6 @@ liblull_a_SOURCES += \
   %D%/operators_falls.c \
   %D%/roofline.c \
   %D%/roofline.h \
-  %D%/roofline_errors.h \
   %D%/skew.c \
   %D%/skew.h \
   %D%/source.c \

@@ -12,6 +12,7 @@ suites = \
   %D%/check_ledger \
   %D%/check_order \
   %D%/check_measured \
+  %D%/check_importers \
   %D%/check_operators \
   %D%/check_plan \
   %D%/check_policies \
