@@ -184,6 +184,7 @@ fuzz:
 endif
 
 EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
+  %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 
 CLEANFILES += $(EXTRA_PROGRAMS)
