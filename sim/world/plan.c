@@ -166,22 +166,28 @@ static uint64_t repeat_by_kv(const struct world *w, const struct server *s, uint
   return n;
 }
 
-int plan_submit(struct world *w, struct server *s)
+/* What the device is told of the chunks: as they are now. */
+static void lend_chunks(const struct world *w, struct server *s)
 {
   struct lull_batch *b = &s->batch;
-  b->rows = s->rows;
-  b->row_tokens = s->v.row_tokens;
-  b->ctx_q16 = s->ctx_q16;
-  b->ctx_inc_q16 = s->ctx_inc_q16;
-  if (s->longest)
-    b->ctx_max = s->rows ? batch_longest(s) : 0;
-  b->chunk = s->lent;
   for (uint32_t i = 0; i < b->chunks; i++)
     s->lent[i] = s->chunk[i];
   batch_sum_chunks(w, s);
   b->chunk_tokens = s->shape.chunk_tokens;
   b->chunk_ends = s->shape.chunk_ends;
   b->chunk_work = s->shape.chunk_work;
+}
+
+int plan_submit(struct world *w, struct server *s)
+{
+  struct lull_batch *b = &s->batch;
+  b->rows = s->rows;
+  b->ctx_q16 = s->ctx_q16;
+  b->ctx_inc_q16 = s->ctx_inc_q16;
+  if (s->longest)
+    b->ctx_max = s->rows ? batch_longest(s) : 0;
+  if (b->chunks || s->shape.chunks)
+    lend_chunks(w, s);
   uint64_t n = 1;
   if (s->lags) /* what it holds back may change after every step */
     s->submitted = w->now;

@@ -71,6 +71,8 @@ static int init_server(struct world *w, uint32_t i)
   s->residue = calloc(c->block_tokens, sizeof *s->residue);
   if (!s->chunk || !s->lent || !s->heap || !s->heap_at || !s->slots || !s->fresh || !s->residue)
     return base_fail_memory(w->err);
+  s->batch.row_tokens = c->row_tokens;
+  s->batch.chunk = s->lent;
   for (uint32_t k = 0; k < c->max_seqs; k++)
     s->slots[k] = k;
   s->coming = -1;
