@@ -76,6 +76,20 @@ int trace_tokens(const struct trace *t, const char *name, int64_t value, const c
   return 0;
 }
 
+int trace_add_hash(struct trace *t, uint64_t id, struct base_error *e)
+{
+  if (t->nids == t->room_ids) {
+    uint32_t room = t->room_ids ? 2 * t->room_ids : 64;
+    uint64_t *ids = realloc(t->ids, room * sizeof *ids);
+    if (!ids)
+      return base_fail_memory(e);
+    t->ids = ids;
+    t->room_ids = room;
+  }
+  t->ids[t->nids++] = id;
+  return 0;
+}
+
 /* Both ways to open meet here. Takes over the source, also when it fails. */
 static struct trace *open_source(struct trace_source *source, int format,
                                  const struct trace_rules *rules, struct base_error *e)
@@ -160,7 +174,7 @@ static int at_end(const struct trace *t, struct base_error *e)
 
 static int next_row(struct trace *t, struct trace_row *row, struct base_error *e)
 {
-  struct trace_raw raw = {.accept_q16 = -1, .phase_q16 = -1};
+  struct trace_raw raw = {.accept_q16 = -1, .phase_q16 = -1, .id_tokens = TRACE_HASH_TOKENS};
   char *line;
   size_t length;
   int r = trace_source_line(t->source, &line, &length, e);
@@ -170,6 +184,7 @@ static int next_row(struct trace *t, struct trace_row *row, struct base_error *e
     return at_end(t, e);
   if (!length)
     return trace_fail(t, e, "the line is blank; remove it");
+  t->nids = 0;
   if (t->family->row(t, line, length, &raw, e) || judge(t, &raw, e))
     return -1;
   if (!t->rows++)
@@ -181,7 +196,10 @@ static int next_row(struct trace *t, struct trace_row *row, struct base_error *e
                             .prompt = raw.prompt,
                             .output = raw.output,
                             .accept_q16 = raw.accept_q16,
-                            .phase_q16 = raw.phase_q16};
+                            .phase_q16 = raw.phase_q16,
+                            .ids = t->ids,
+                            .nids = t->nids,
+                            .id_tokens = raw.id_tokens};
   return 1;
 }
 
@@ -210,5 +228,6 @@ void trace_close(struct trace *t)
   if (t->family->stop)
     t->family->stop(t);
   trace_source_close(t->source);
+  free(t->ids);
   free(t);
 }

@@ -5,9 +5,9 @@
  *   azure     TIMESTAMP,ContextTokens,GeneratedTokens   wall clock, 100 ns digits
  *   vidur     arrived_at,num_prefill_tokens,num_decode_tokens   seconds (arrived_at may be absent:
  *             lengths only)
- *   mooncake  JSON lines: timestamp (ms), input_length, output_length, hash_ids
- *   native    arrival_ns,prompt_tokens,output_tokens[,id][,accept_q16][,phase_q16]; arrival_ps may
- *             stand for arrival_ns
+ *   mooncake  JSON lines: timestamp (ms), input_length, output_length, hash_ids (each of 512 tokens)
+ *   native    arrival_ns,prompt_tokens,output_tokens[,id][,accept_q16][,phase_q16]
+ *             [,hash_ids][,hash_tokens]; arrival_ps may stand for arrival_ns
  *
  * CSV columns are found by header name, in any order; unknown columns are ignored. CRLF and a
  * missing last newline are fine. Errors carry file and line: a missing column, a ragged row, zero
@@ -30,12 +30,17 @@ struct trace_row {
   uint16_t ps;             /* of the arrival, beyond t_ns: 0 .. 999 */
   int32_t accept_q16;      /* chance that a drafted token is accepted, 0 .. 65,536; -1: not said */
   int32_t phase_q16;       /* fraction of a token at first join, 0 .. 65,535; -1: not said */
+  const uint64_t *ids;     /* [nids] what the prompt consists of: prompts that begin with the same
+                              ids begin with the same tokens; the reader's, until the next row */
+  uint32_t nids;           /* 0: not said, or not kept */
+  uint32_t id_tokens;      /* that an id stands for, >= 1; the last one may stand for fewer */
 };
 
 /* How strictly to read. Zero: everything is an error. */
 struct trace_rules {
   int allow_zero;      /* zero prompt or output tokens pass (for `trace info`) */
   int allow_unsorted;  /* decreasing times pass */
+  int keep_ids;        /* rows say the ids of their prompts; else hash_ids are not looked at */
 };
 
 struct trace; /* an open reader */

@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "models/trace_reader.h"
 
-enum role { TIME, PROMPT, OUTPUT, ID, TIME_PS, ACCEPT, PHASE, ROLES };
+enum role { TIME, PROMPT, OUTPUT, ID, TIME_PS, ACCEPT, PHASE, HASHES, HASH_TOKENS, ROLES };
 
 /* Column names by role; NULL: the format has none. */
 struct layout {
@@ -21,9 +21,11 @@ static const struct layout layouts[TRACE_FORMATS] = {
     [TRACE_AZURE] = {.name = {"TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL}},
     [TRACE_VIDUR] = {.name = {"arrived_at", "num_prefill_tokens", "num_decode_tokens", NULL},
                      .optional = {[TIME] = 1}},
-    [TRACE_NATIVE] = {.name = {"arrival_ns", "prompt_tokens", "output_tokens", "id", "arrival_ps",
-                               "accept_q16", "phase_q16"},
-                      .optional = {[ID] = 1, [TIME_PS] = 1, [ACCEPT] = 1, [PHASE] = 1}},
+    [TRACE_NATIVE] =
+        {.name = {"arrival_ns", "prompt_tokens", "output_tokens", "id", "arrival_ps", "accept_q16",
+                  "phase_q16", "hash_ids", "hash_tokens"},
+         .optional =
+             {[ID] = 1, [TIME_PS] = 1, [ACCEPT] = 1, [PHASE] = 1, [HASHES] = 1, [HASH_TOKENS] = 1}},
 };
 
 struct csv {
@@ -293,6 +295,36 @@ static int read_q16(const struct trace *t, const char *name, const char *text, i
   return 0;
 }
 
+/* Ids with a space between. Writes into the text. */
+static int read_hashes(struct trace *t, const char *name, char *text, struct base_error *e)
+{
+  char quoted[TRACE_QUOTE], *rest = NULL;
+  int64_t id;
+  for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+    if (trace_whole(word, &id) || id < 0)
+      return trace_fail(t, e, "%s holds %s; write whole numbers from 0 on, with a space between",
+                        name, trace_quote(word, quoted));
+    if (trace_add_hash(t, (uint64_t)id, e))
+      return -1;
+  }
+  return 0;
+}
+
+/* What the row says of its prompt's content. */
+static int read_content(struct trace *t, char *const cell[ROLES], struct trace_raw *raw,
+                        struct base_error *e)
+{
+  const struct csv *c = t->state;
+  if (!t->rules.keep_ids)
+    return 0;
+  if (cell[HASH_TOKENS] &&
+      trace_csv_tokens(t, c->name[HASH_TOKENS], cell[HASH_TOKENS], &raw->id_tokens, e))
+    return -1;
+  if (!raw->id_tokens)
+    return trace_fail(t, e, "%s is 0; give the tokens that an id stands for", c->name[HASH_TOKENS]);
+  return cell[HASHES] ? read_hashes(t, c->name[HASHES], cell[HASHES], e) : 0;
+}
+
 int trace_check_id(const struct trace *t, struct trace_ids *ids, const char *id,
                    struct base_error *e)
 {
@@ -319,6 +351,8 @@ static int csv_row(struct trace *t, char *line, size_t length, struct trace_raw 
     return -1;
   if (read_q16(t, c->name[ACCEPT], cell[ACCEPT], 65536, &raw->accept_q16, e) ||
       read_q16(t, c->name[PHASE], cell[PHASE], 65535, &raw->phase_q16, e))
+    return -1;
+  if (read_content(t, cell, raw, e))
     return -1;
   if (trace_csv_tokens(t, c->name[PROMPT], cell[PROMPT], &raw->prompt, e) ||
       trace_csv_tokens(t, c->name[OUTPUT], cell[OUTPUT], &raw->output, e))

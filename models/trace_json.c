@@ -68,8 +68,26 @@ static int get_tokens(const struct trace *t, json_t *object, const char *key, ui
   return trace_tokens(t, key, number, text, tokens, e);
 }
 
-static int read_object(const struct trace *t, json_t *object, struct trace_raw *raw,
-                       struct base_error *e)
+/* The list of prefix blocks, each a whole number from 0 on. */
+static int get_hashes(struct trace *t, const json_t *hashes, struct base_error *e)
+{
+  size_t i;
+  const json_t *value;
+  json_array_foreach(hashes, i, value)
+  {
+    if (!json_is_integer(value))
+      return trace_fail(t, e, "entry %zu of hash_ids is %s; write a whole number", i + 1,
+                        trace_type_name(value));
+    if (json_integer_value(value) < 0)
+      return trace_fail(t, e, "entry %zu of hash_ids is negative: '%lld'; count ids from 0 on",
+                        i + 1, (long long)json_integer_value(value));
+    if (trace_add_hash(t, (uint64_t)json_integer_value(value), e))
+      return -1;
+  }
+  return 0;
+}
+
+static int read_object(struct trace *t, json_t *object, struct trace_raw *raw, struct base_error *e)
 {
   int64_t ms = 0;
   const json_t *hashes = json_object_get(object, "hash_ids");
@@ -79,6 +97,8 @@ static int read_object(const struct trace *t, json_t *object, struct trace_raw *
     return trace_fail(t, e, "timestamp is negative: '%lld'; count times from 0 on", (long long)ms);
   if (hashes && !json_is_array(hashes))
     return trace_fail(t, e, "hash_ids is no array; write the list of prefix blocks, or leave it");
+  if (hashes && t->rules.keep_ids && get_hashes(t, hashes, e))
+    return -1;
   raw->t_ns = (__int128)ms * 1000000;
   return get_tokens(t, object, "input_length", &raw->prompt, e) ||
                  get_tokens(t, object, "output_length", &raw->output, e)

@@ -9,12 +9,15 @@
 #include "models/trace.h"
 #include "models/trace_source.h"
 
+enum { TRACE_HASH_TOKENS = 512 }; /* that a prefix id stands for, where a file does not say */
+
 /* A row as the file states it. */
 struct trace_raw {
   __int128 t_ns;           /* on the file's own clock; 128 bits since years go to 9999 */
   uint32_t prompt, output; /* tokens, zeros not yet judged */
   uint16_t ps;             /* of the time beyond t_ns, 0 .. 999 */
   int32_t accept_q16, phase_q16; /* as in trace_row */
+  uint32_t id_tokens;
 };
 
 struct trace_family {
@@ -34,6 +37,8 @@ struct trace {
   int format, has_times;
   struct trace_rules rules;
   uint64_t rows;
+  uint64_t *ids;                  /* of the row's prompt; owned */
+  uint32_t nids, room_ids;
   __int128 first_ps, previous_ps; /* times of the first and the last row */
   struct base_error error;        /* the failure that ended the reading */
 };
@@ -41,6 +46,8 @@ struct trace {
 /* BASE_INPUT at the line read last; returns -1. */
 int trace_fail(const struct trace *t, struct base_error *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds an id to those of the row. */
+int trace_add_hash(struct trace *t, uint64_t id, struct base_error *e);
 /* Input text made fit for a message: quoted, cut, unprintable bytes as '?'; returns buf. */
 enum { TRACE_QUOTE = 48 };
 const char *trace_quote(const char *text, char buf[TRACE_QUOTE]);

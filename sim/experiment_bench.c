@@ -114,6 +114,7 @@ static struct world_server server_of(const struct scenario_server *v)
                                .layers = g->layers,
                                .row_tokens = 1 + g->draft_depth,
                                .async = g->async,
+                               .prefix_caching = g->prefix_caching,
                                .model_limit = g->model_limit,
                                .block_bytes = g->block_bytes,
                                .cost = g->model};

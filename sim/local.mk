@@ -77,6 +77,7 @@ liblull_a_SOURCES += \
   %D%/world/internal.h \
   %D%/world/jobs.c \
   %D%/world/plan.c \
+  %D%/world/prefix.c \
   %D%/world/request.c \
   %D%/world/step.c \
   %D%/world/world.c \

@@ -7,10 +7,9 @@
  *   policy NAME [PARAMETER=VALUE]...
  *   class live|batch                   one a line, in order; none: one live class
  *   server SETTING=NUMBER...           max-seqs token-budget block kv-blocks watermark async
- *   request TIME CLASS PROMPT OUTPUT   CLASS: 0, 1, ... as above; ids are given in this order
- *   trace                              what follows is the trace, but for lines that begin with #
- *   TIME step rows N [ID:START+TOKENS]...
- *   TIME preempted ID
+ * [caching] request TIME CLASS PROMPT OUTPUT [NAME]...   CLASS: 0, 1, ... as above; ids are given
+ * in this order. NAME: a number for what a block of the prompt holds trace what follows is the
+ * trace, but for lines that begin with # TIME step rows N [ID:START+TOKENS]... TIME preempted ID
  *   TIME finished ID
  */
 #include <check.h>
@@ -23,7 +22,7 @@
 #include "sim/policies.h"
 #include "sim/world/world.h"
 
-enum { STEP_TICKS = 1000, MOST_REQUESTS = 16, MOST_PARAMS = 32, TRACE = 1 << 14 };
+enum { STEP_TICKS = 1000, MOST_REQUESTS = 16, MOST_PARAMS = 32, MOST_NAMES = 8, TRACE = 1 << 14 };
 static const double step_ps = (double)STEP_TICKS * LULL_TICK_PS;
 
 struct trial {
@@ -32,6 +31,7 @@ struct trial {
   struct world_class cls[LULL_CLASSES];
   struct world_server server;
   struct world_arrival arrival[MOST_REQUESTS];
+  struct world_prefix *prefix[MOST_REQUESTS]; /* owned */
   uint32_t nclasses, narrivals, cursor;
   char want[TRACE], got[TRACE];
 };
@@ -57,11 +57,29 @@ static void read_server(struct trial *t, char *words)
 {
   struct world_server *s = &t->server;
   int async = 0;
-  int n = sscanf(words, "max-seqs=%u token-budget=%u block=%u kv-blocks=%u watermark=%u async=%d",
-                 &s->max_seqs, &s->token_budget, &s->block_tokens, &s->kv_blocks,
-                 &s->watermark_blocks, &async);
-  ck_assert_msg(n == 6, "server '%s': %d of 6 settings", words, n);
+  int n = sscanf(
+      words, "max-seqs=%u token-budget=%u block=%u kv-blocks=%u watermark=%u async=%d caching=%d",
+      &s->max_seqs, &s->token_budget, &s->block_tokens, &s->kv_blocks, &s->watermark_blocks, &async,
+      &s->prefix_caching);
+  ck_assert_msg(n >= 6, "server '%s': %d of 6 settings", words, n);
   s->async = async;
+}
+
+/* What the blocks of the prompt hold, if the rest of the line says so. */
+static void read_names(struct trial *t, const char *words)
+{
+  struct world_prefix *p = malloc(sizeof *p + MOST_NAMES * sizeof *p->id);
+  char *end;
+  ck_assert_ptr_nonnull(p);
+  p->n = 0;
+  p->tokens = t->server.block_tokens;
+  for (; *words; words = end) {
+    ck_assert_uint_lt(p->n, MOST_NAMES);
+    p->id[p->n++] = strtoull(words, &end, 10);
+    ck_assert_msg(end != words, "'%s' is no number", words);
+  }
+  t->prefix[t->narrivals - 1] = p;
+  t->arrival[t->narrivals - 1].prefix = p;
 }
 
 static void read_request(struct trial *t, const char *words)
@@ -69,8 +87,10 @@ static void read_request(struct trial *t, const char *words)
   struct world_arrival *a = &t->arrival[t->narrivals++];
   double at;
   unsigned cls;
+  int read = 0;
   ck_assert_uint_le(t->narrivals, MOST_REQUESTS);
-  ck_assert_int_eq(sscanf(words, "%lf %u %u %u", &at, &cls, &a->prompt, &a->output), 4);
+  ck_assert_int_eq(sscanf(words, "%lf %u %u %u%n", &at, &cls, &a->prompt, &a->output, &read), 4);
+  read_names(t, words + read);
   a->time = (lull_time)(at * step_ps);
   a->cls = (uint8_t)cls;
 }
@@ -204,9 +224,10 @@ static void run_trial(struct trial *t)
 /* ---------------------------------------------------------------------------------- the suite ---
  */
 
-static const char *const trials[] = {
-    "vllm-budget", "vllm-misfit",   "vllm-preempt",  "vllm-itself",    "vllm-slots",
-    "vllm-async",  "vllm-async-kv", "vllm-priority", "sarathi-chunks", "sarathi-preempt"};
+static const char *const trials[] = {"vllm-budget",        "vllm-misfit",    "vllm-preempt",
+                                     "vllm-itself",        "vllm-slots",     "vllm-async",
+                                     "vllm-async-kv",      "vllm-priority",  "vllm-prefix",
+                                     "vllm-prefix-shared", "sarathi-chunks", "sarathi-preempt"};
 enum { TRIALS = sizeof trials / sizeof *trials };
 
 START_TEST(test_trace)
@@ -216,6 +237,8 @@ START_TEST(test_trace)
   ck_assert_msg(t.policy && t.narrivals && t.want[0], "%s: no policy, request or trace",
                 trials[_i]);
   run_trial(&t);
+  for (uint32_t i = 0; i < t.narrivals; i++)
+    free(t.prefix[i]);
   ck_assert_msg(!strcmp(t.got, t.want), "%s: expected\n%sbut got\n%s", trials[_i], t.want, t.got);
 }
 END_TEST

@@ -75,7 +75,8 @@ START_TEST(steps_outside)
   }
   reach();
   print_table();
-  says("shared: 21 of 3000 steps were costed outside what was measured (rows 15, context below 12).");
+  says("shared: 21 of 3000 steps were costed outside what was measured (rows 15, context below "
+       "12).");
   ck_assert_ptr_null(strstr(text, "dedicated: 0"));
   free(text);
 }
@@ -216,6 +217,39 @@ static char *slurp(const char *path, size_t *size)
   return bytes;
 }
 
+/* Pooled over the seeds and the classes in the table, by class in the JSON file; where no server
+ * has a prefix cache neither says a word of one. */
+START_TEST(cache_hits)
+{
+  struct base_error e = {0};
+  size_t n;
+
+  reach();
+  print_table();
+  ck_assert_ptr_null(strstr(text, "Prefix cache"));
+  free(text);
+  for (uint32_t i = 0; i < SEEDS; i++) {
+    struct summary *s = &f.xarm[SHARED].run[i].sum;
+    s->looked_up_tokens[0] = 300;
+    s->looked_up_tokens[1] = 100;
+    s->cached_tokens[0] = 50;
+    s->cached_tokens[1] = 40;
+  }
+  reach();
+  print_table();
+  says("Prefix cache hits, %");
+  says("22.5");
+  free(text);
+  ck_assert_int_eq(report_json(&f.x, NULL, 0, NULL, "check_report_3.json", &e), 0);
+  text = slurp("check_report_3.json", &n);
+  says("\"looked_up_tokens\": 1200");
+  says("\"cached_tokens\": 120");
+  says("\"hit_rate\": 0.22500000000000001");
+  free(text);
+  unlink("check_report_3.json");
+}
+END_TEST
+
 START_TEST(json_twice)
 {
   struct scenario_sweep w;
@@ -303,10 +337,10 @@ START_TEST(requests_file)
   ck_assert_int_eq(write_requests("check_report.csv", &e), 0);
   text = slurp("check_report.csv", &n);
   says("arm,candidate,seed,id,class,server,arrival_ps,");
-  says("\r\nshared,,17,1,\"li\"\"ve, fast\",\"gpu,0\",0,0,100000000000,180000000000,10,9,9,1,7,"
+  says("\r\nshared,,17,1,\"li\"\"ve, fast\",\"gpu,0\",0,0,100000000000,180000000000,10,9,9,1,7,6,"
        "finished,1\r\n");
-  says("shared,,17,4,\"li\"\"ve, fast\",,0,0,,,10,9,0,0,0,unfinished,0\r\n");
-  says("shared,,17,5,batch,\"gpu,0\",0,0,100000000,200000000,10,5,5,0,0,finished,\r\n");
+  says("shared,,17,4,\"li\"\"ve, fast\",,0,0,,,10,9,0,0,0,0,unfinished,0\r\n");
+  says("shared,,17,5,batch,\"gpu,0\",0,0,100000000,200000000,10,5,5,0,0,0,finished,\r\n");
   free(text);
   unlink("check_report.csv");
 }
@@ -331,6 +365,7 @@ int main(void)
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_add_test(t, table_says);
   tcase_add_test(t, steps_outside);
+  tcase_add_test(t, cache_hits);
   tcase_add_test(t, table_of_nothing);
   tcase_add_test(t, full_stream);
   tcase_add_test(t, sweep_tables);

@@ -72,7 +72,7 @@ static struct scenario *open_scenario(const char *body, const char *window)
 
 static const char *const header =
     "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,last_token_ps,"
-    "prompt,output,generated,preemptions,discarded,fate,slo_met\r\n";
+    "prompt,output,generated,preemptions,discarded,cached_tokens,fate,slo_met\r\n";
 static const char *const fates[] = {"pending",   "finished", "failed",    "rejected",
                                     "cancelled", "expired",  "unfinished"};
 
@@ -136,8 +136,9 @@ static int keep_end(void *ctx, const struct world_result *result, struct base_er
     print_moment(k->out, r->first_chunk, LULL_NEVER);
     print_moment(k->out, r->first_token, LULL_NEVER);
     print_moment(k->out, r->last_token, LULL_NEVER);
-    fprintf(k->out, "%u,%u,%u,%u,%llu,%s,%s\r\n", r->prompt, r->output, r->generated, r->preempts,
-            (unsigned long long)r->discarded, fates[r->fate],
+    fprintf(k->out, "%u,%u,%u,%u,%llu,%llu,%s,%s\r\n", r->prompt, r->output, r->generated,
+            r->preempts, (unsigned long long)r->discarded, (unsigned long long)r->cached,
+            fates[r->fate],
             !cls->interactive ? ""
             : r->met          ? "1"
                               : "0");
@@ -184,8 +185,8 @@ static void same_bytes(const char *a, const char *b)
 /* ----------------------------------------------------------------------- reading HDF5 again --- */
 
 struct read_row {
-  int64_t id, arrival, first_chunk, first_token, last_token, discarded, prompt, output, generated,
-      preempts, candidate, server, cls, fate, met;
+  int64_t id, arrival, first_chunk, first_token, last_token, discarded, cached, prompt, output,
+      generated, preempts, candidate, server, cls, fate, met;
 };
 static const struct {
   const char *name, *unit;
@@ -204,6 +205,7 @@ static const struct {
     {"generated", "tokens", offsetof(struct read_row, generated)},
     {"preemptions", NULL, offsetof(struct read_row, preempts)},
     {"discarded", "tokens", offsetof(struct read_row, discarded)},
+    {"cached_tokens", "tokens", offsetof(struct read_row, cached)},
     {"fate", NULL, offsetof(struct read_row, fate)},
     {"slo_met", NULL, offsetof(struct read_row, met)},
 };
@@ -302,8 +304,9 @@ static void print_table(FILE *out, hid_t file, const char *arm, uint64_t seed)
     print_moment(out, r->first_chunk, -1);
     print_moment(out, r->first_token, -1);
     print_moment(out, r->last_token, -1);
-    fprintf(out, "%lld,%lld,%lld,%lld,%lld,", (long long)r->prompt, (long long)r->output,
-            (long long)r->generated, (long long)r->preempts, (long long)r->discarded);
+    fprintf(out, "%lld,%lld,%lld,%lld,%lld,%lld,", (long long)r->prompt, (long long)r->output,
+            (long long)r->generated, (long long)r->preempts, (long long)r->discarded,
+            (long long)r->cached);
     print_word(out, fate, r->fate);
     fputs(r->met < 0 ? "\r\n" : r->met ? "1\r\n" : "0\r\n", out);
   }

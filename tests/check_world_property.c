@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Random small runs: the world merging steps, the world step by step, the world on a device that
- * reports as it likes, the world without a log, and the naive world must agree on every output, byte
- * by byte; and what comes out must add up.
+ * reports as it likes, the world without a log, and the naive world must agree on every output,
+ * byte by byte; and what comes out must add up.
  *
  *   LULL_PROPERTY_N=20000     how many seeds (2000; 500 with sanitizers; 10 times as many where
  *                             LULL_TEST_LONG is set)
@@ -49,7 +49,8 @@ static void run_one(struct random_scenario *s, int which, struct outcome *o)
   struct world_config cfg = s->cfg;
   memset(o, 0, sizeof *o);
   cfg.max_repeat = which == STEPWISE;
-  cfg.log = which == UNHEARD ? NULL : outcome_line; /* then some take what is nobody's shorter way */
+  cfg.log = which == UNHEARD ? NULL
+                             : outcome_line; /* then some take what is nobody's shorter way */
   cfg.log_ctx = o;
   random_scenario_rewind(s);
   if (which == NAIVE) {
@@ -121,7 +122,7 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
  */
 
 static struct {
-  uint64_t runs, failed, calibrated, async, uneven, misses, pieces;
+  uint64_t runs, failed, calibrated, async, found, caching, uneven, misses, pieces;
   uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared;
 } seen;
 
@@ -150,6 +151,8 @@ static void count(const struct outcome *o, const struct random_scenario *s, uint
   }
   for (uint32_t c = 0; c < cfg->nclasses; c++) {
     seen.preempts += o->r.cls[c].preempts;
+    seen.found += o->r.cls[c].cached;
+    seen.caching += o->r.cls[c].cached > 0;
     seen.unfinished += o->r.cls[c].unfinished;
   }
 }
@@ -246,6 +249,8 @@ static void check_reach(uint64_t n)
                {"forced preemptions", seen.forced, n / 16},
                {"unfinished requests", seen.unfinished, n / 16},
                {"steps planned a step ahead", seen.async, 10 * n},
+               {"tokens found in caches", seen.found, 10 * n},
+               {"runs that find some", seen.caching, n / 8},
                {"calibrated costs", seen.calibrated, n / 16},
                {"steps where uneven batches cost more", seen.uneven, 4 * n},
                {"steps outside what was measured", seen.misses, n},

@@ -22,10 +22,12 @@ suites = \
   %D%/check_requests \
   %D%/check_scenario \
   %D%/check_trace \
+  %D%/check_trace_ids \
   %D%/check_validate \
   %D%/check_world \
   %D%/check_world_files \
   %D%/check_world_jobs \
+  %D%/check_world_prefix \
   %D%/check_world_property \
   %D%/check_world_queue
 
@@ -39,6 +41,7 @@ libtesting_a_SOURCES = \
   %D%/naive_jobs.c \
   %D%/naive_ledger.c \
   %D%/naive_plan.c \
+  %D%/naive_prefix.c \
   %D%/naive_requests.c \
   %D%/naive_world.c \
   %D%/naive_world.h \

@@ -169,14 +169,6 @@ static int fits(const struct naive_server *s, const struct lull_plan *p, uint32_
   return (int64_t)need + (alone ? 0 : s->v.watermark_blocks) <= p->blocks_left;
 }
 
-static void take_blocks(struct naive_server *s, struct lull_plan *p, struct naive_request *r,
-                        uint32_t need)
-{
-  r->held = r->v.blocks = need;
-  s->v.kv_free -= need;
-  p->blocks_left -= need;
-}
-
 /* The checks that all builder calls share; 0 or a refusal. */
 static int check_call(struct naive_world *w, struct lull_plan *p, struct naive_request *r)
 {
@@ -196,12 +188,17 @@ static int line_server(struct naive_world *w, struct lull_plan *p, lull_id id)
 static int admit(struct naive_world *w, struct lull_plan *p, struct naive_request *r)
 {
   struct naive_server *s = w->planning;
-  uint32_t need = lull_blocks_for(&s->v, r->v.prefill_target);
+  uint32_t all = lull_blocks_for(&s->v, r->v.prefill_target), found, idle;
+  naive_find_prefix(s, r, &found, &idle);
+  uint32_t need = all - found + idle;
   if (p->seqs_left <= 0)
     return LULL_NO_SEQS;
   if (!fits(s, p, need))
     return LULL_NO_BLOCKS;
-  take_blocks(s, p, r, need);
+  naive_take_prefix(w, s, r, found);
+  naive_hold(w, s, r, all);
+  r->v.blocks = all;
+  p->blocks_left -= need;
   p->seqs_left--;
   naive_enter(w, r, LULL_PREFILL);
   return 0;
@@ -259,8 +256,9 @@ static void drop_kv(struct naive_world *w, struct naive_server *s, struct naive_
 {
   uint32_t kv = r->v.state == LULL_PREFILL ? r->v.prefill_done : r->kv;
   r->rec.discarded += kv;
-  s->v.kv_free += r->held;
-  r->held = r->v.blocks = 0;
+  int64_t free_before = s->v.kv_free;
+  naive_let_go(s, r);
+  w->draft->blocks_left += s->v.kv_free - free_before;
   r->kv = r->v.kv0 = 0;
   r->v.prefill_done = 0;
   r->v.prefill_target = r->v.prompt + r->generated;
@@ -289,7 +287,6 @@ void naive_preempt(struct naive_world *w, struct naive_server *s, struct naive_r
     p->seqs_left++;
   r->v.preempts++;
   if (how == LULL_RECOMPUTE) {
-    p->blocks_left += r->held;
     drop_kv(w, s, r);
   } else if (how == LULL_HOLD) {
     naive_enter(w, r, LULL_HELD);
@@ -338,8 +335,8 @@ static int join(struct naive_world *w, struct lull_plan *p, struct naive_request
   p->blocks_left -= need;
   p->seqs_left--;
   p->tokens_left -= s->v.row_tokens;
-  s->v.kv_free = s->v.kv_free + r->held - now;
-  r->held = r->v.blocks = now;
+  naive_hold(w, s, r, now);
+  r->v.blocks = now;
   naive_enter(w, r, LULL_DECODE);
   return 0;
 }
@@ -350,7 +347,10 @@ static int swap_in(struct naive_world *w, struct lull_plan *p, struct naive_requ
   uint32_t need = lull_blocks_for(&s->v, r->kv + naive_step_tokens(r));
   if (!fits(s, p, need))
     return LULL_NO_BLOCKS;
-  take_blocks(s, p, r, need);
+  naive_hold(w, s, r, need);
+  r->v.blocks = need;
+  p->blocks_left -= need;
+  r->hidden = 1;
   naive_enter(w, r, LULL_SWAPPING_IN);
   naive_queue_copy(w, s, r);
   return 0;

@@ -15,14 +15,24 @@ struct naive_request {
   struct world_record rec;
   uint32_t generated;   /* output tokens so far */
   uint32_t kv;          /* KV tokens held */
-  uint32_t held;        /* KV blocks held */
+  uint32_t held;        /* KV blocks held: */
+  uint32_t *block;      /* [held], owned */
+  uint32_t named;       /* the first so many bear names */
+  int hidden;           /* what it holds came back from the host */
   uint32_t rate, phase; /* tokens a step and the fraction carried, 16 fraction bits */
   base_int128 stay_q16; /* earned since it joined the batch, 1/12 ps with 16 fraction bits */
   lull_time last_emit;  /* of a token */
   int64_t pending;      /* earned since its KV was last lost, 1/12 ps */
   int ended;
   int unseen; /* routed, but in no list of its async server yet */
-  int told; /* its end was delivered: it is unknown from then on */
+  int told;   /* its end was delivered: it is unknown from then on */
+};
+
+/* A KV block: how many hold it and, if it bears a name, as which one of whom it got that when. */
+struct naive_block {
+  uint32_t refs, index;
+  const struct naive_request *owner; /* NULL: no name */
+  uint64_t named;
 };
 
 struct naive_chunk {
@@ -72,7 +82,11 @@ struct naive_server {
   struct naive_copy *copy; /* owned */
   size_t ncopies, capcopies;
   uint32_t unfinished;
-  uint32_t late_seqs, late_blocks; /* async: of those that finished at this boundary */
+  struct naive_block *block; /* [kv_blocks], owned */
+  uint32_t *queue;           /* [v.kv_free] the free ones in order, owned */
+  uint32_t late_seqs;        /* async: of those that finished at this boundary */
+  uint32_t *late, nlate;     /* likewise: blocks, owned */
+  uint64_t namings;
 };
 
 struct naive_notice {
@@ -138,9 +152,23 @@ void naive_queue_copy(struct naive_world *w, struct naive_server *s, struct naiv
 void naive_host_init(struct naive_world *w);
 void naive_preempt(struct naive_world *w, struct naive_server *s, struct naive_request *r, int how);
 
+/* naive_prefix.c */
+int naive_set_up_blocks(struct naive_world *w, struct naive_server *s);
+void naive_free_request(struct naive_request *r);
+void naive_hold(struct naive_world *w, struct naive_server *s, struct naive_request *r,
+                uint32_t blocks);
+void naive_let_go(struct naive_server *s, struct naive_request *r);
+void naive_let_go_later(struct naive_server *s, struct naive_request *r);
+void naive_late_blocks(struct naive_server *s);
+void naive_find_prefix(const struct naive_server *s, const struct naive_request *r, uint32_t *found,
+                       uint32_t *idle);
+void naive_take_prefix(struct naive_world *w, struct naive_server *s, struct naive_request *r,
+                       uint32_t found);
+void naive_name(struct naive_server *s, struct naive_request *r, uint32_t kv);
+
 /* naive_plan.c */
 void naive_see(struct naive_world *w, struct naive_server *s, lull_time since);
-void naive_note_finish(struct naive_server *s, const struct naive_request *r);
+void naive_note_finish(struct naive_server *s, struct naive_request *r);
 void naive_settle_late(struct naive_server *s);
 struct naive_server *naive_next_to_plan(struct naive_world *w);
 uint32_t naive_reasons(struct naive_world *w, const struct naive_server *s);

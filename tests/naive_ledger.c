@@ -160,6 +160,7 @@ static void count_request(struct naive_world *w, struct naive_request *r)
     c->useful_tokens += rec->generated;
   c->preempts += rec->preempts;
   c->discarded += rec->discarded;
+  c->cached += rec->cached;
   c->share += (base_int128)rec->share + rec->wasted;
   if (r->v.server < 0)
     return;

@@ -32,15 +32,14 @@ void naive_see(struct naive_world *w, struct naive_server *s, lull_time since)
 }
 
 /* r is about to end, and gives back what it holds: now or, ASYNC, a step later. */
-void naive_note_finish(struct naive_server *s, const struct naive_request *r)
+void naive_note_finish(struct naive_server *s, struct naive_request *r)
 {
   if (!s->c->async) {
     s->reasons |= LULL_WAKE_FINISH & ~s->plan.decline;
     return;
   }
   s->late_seqs++;
-  s->late_blocks += r->held;
-  s->v.kv_free -= r->held; /* naive_end gives it back, too early */
+  naive_let_go_later(s, r);
 }
 
 /* ASYNC: what finished a boundary ago is free for plans. */
@@ -48,9 +47,9 @@ void naive_settle_late(struct naive_server *s)
 {
   if (s->late_seqs)
     s->reasons |= LULL_WAKE_FINISH & ~s->plan.decline;
-  s->v.kv_free += s->late_blocks;
+  naive_late_blocks(s);
   s->v.seqs -= s->late_seqs;
-  s->late_seqs = s->late_blocks = 0;
+  s->late_seqs = 0;
 }
 
 /* Blocks that the next step of all rows needs beside those they hold. */

@@ -203,8 +203,7 @@ void naive_end(struct naive_world *w, struct naive_request *r, int fate)
   if (r->v.state == LULL_DECODE)
     naive_close_stay(w, r);
   if (r->v.server >= 0)
-    w->server[r->v.server].v.kv_free += r->held;
-  r->held = r->v.blocks = 0;
+    naive_let_go(&w->server[r->v.server], r);
   r->kv = r->v.kv0 = 0;
   r->v.gen0 = r->generated;
   r->rec.fate = (uint8_t)fate;

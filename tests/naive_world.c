@@ -34,9 +34,8 @@ static void advance_row(struct naive_world *w, struct naive_server *s, struct na
     r->kv++;
     given += r->generated + given < r->a.output;
   }
-  uint32_t need = lull_blocks_for(&s->v, r->kv);
-  s->v.kv_free -= need - r->held;
-  r->held = need;
+  naive_hold(w, s, r, lull_blocks_for(&s->v, r->kv));
+  naive_name(s, r, r->kv);
   if (given)
     emit(w, r, given);
 }
@@ -59,6 +58,7 @@ static void advance_step(struct naive_world *w, struct naive_server *s)
     struct naive_request *r = naive_find(w, s->chunk[i].id);
     r->v.prefill_done += s->chunk[i].tokens;
     r->v.kv0 = r->v.prefill_done;
+    naive_name(s, r, r->v.kv0);
     if (r->rec.first_chunk == LULL_NEVER)
       r->rec.first_chunk = s->start;
   }
@@ -127,8 +127,7 @@ static void settle_copy(struct naive_world *w, struct naive_server *s)
   if (s->ncopies)
     s->copy[0].end = w->now + s->copy[0].last;
   if (r->v.state == LULL_SWAPPING_OUT) {
-    s->v.kv_free += r->held;
-    r->held = r->v.blocks = 0;
+    naive_let_go(s, r);
     naive_enter(w, r, LULL_SWAPPED);
   } else {
     naive_enter(w, r, LULL_HELD);
@@ -297,7 +296,7 @@ static int deliver_refills(struct naive_world *w)
     const struct world_backlog *b = &w->cfg->backlog[i];
     int lost = 0;
     while (w->now < w->cfg->window && w->server[b->server].unfinished < b->below && !w->failed) {
-      struct world_arrival a;
+      struct world_arrival a = {0};
       if (w->cfg->source.refill(w->cfg->source.ctx, b->cls, w->released[b->cls]++, &a, w->e) < 0) {
         w->failed = 1;
         return 0;
@@ -536,7 +535,7 @@ static int set_up_server(struct naive_world *w, uint32_t i, const struct simdev_
                               .layers = c->layers,
                               .kv_free = c->kv_blocks};
   s->chunk = calloc(c->max_seqs ? c->max_seqs : 1, sizeof *s->chunk);
-  return s->chunk ? 0 : base_fail_memory(w->e);
+  return s->chunk ? naive_set_up_blocks(w, s) : base_fail_memory(w->e);
 }
 
 static int set_up(struct naive_world *w, const struct simdev_gpu *gpu)
@@ -568,13 +567,16 @@ static void tear_down(struct naive_world *w)
     w->cfg->policy->destroy(w->state);
   free(w->state);
   for (size_t i = 0; i < w->n; i++)
-    free(w->request[i]);
+    naive_free_request(w->request[i]);
   free(w->request);
   free(w->timer);
   free(w->notice);
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     free(w->server[i].chunk);
     free(w->server[i].copy);
+    free(w->server[i].block);
+    free(w->server[i].queue);
+    free(w->server[i].late);
   }
   free(w);
 }

@@ -71,11 +71,11 @@ static const char *record_text(const struct world_record *r, struct line_of *l)
 {
   snprintf(l->text, sizeof l->text,
            "arrival %" PRId64 " chunk %" PRId64 " first %" PRId64 " last %" PRId64
-           " prompt %u output %u generated %u preempts %u discarded %" PRIu64 " share %" PRId64
-           " wasted %" PRId64 " server %d class %d fate %d met %d",
+           " prompt %u output %u generated %u preempts %u discarded %" PRIu64 " cached %" PRIu64
+           " share %" PRId64 " wasted %" PRId64 " server %d class %d fate %d met %d",
            r->arrival, r->first_chunk, r->first_token, r->last_token, r->prompt, r->output,
-           r->generated, r->preempts, r->discarded, r->share, r->wasted, r->server, r->cls, r->fate,
-           r->met);
+           r->generated, r->preempts, r->discarded, r->cached, r->share, r->wasted, r->server,
+           r->cls, r->fate, r->met);
   return l->text;
 }
 
@@ -125,17 +125,18 @@ static int differ_class(const struct world_class_result *a, const struct world_c
   const base_int128 x[] = {a->offered,       a->finished,      a->failed,     a->rejected,
                            a->cancelled,     a->expired,       a->unfinished, a->met,
                            a->output_tokens, a->useful_tokens, a->preempts,   a->discarded,
-                           a->share,         a->residue};
+                           a->share,         a->residue,       a->looked_up,  a->cached};
   const base_int128 y[] = {b->offered,       b->finished,      b->failed,     b->rejected,
                            b->cancelled,     b->expired,       b->unfinished, b->met,
                            b->output_tokens, b->useful_tokens, b->preempts,   b->discarded,
-                           b->share,         b->residue};
+                           b->share,         b->residue,       b->looked_up,  b->cached};
   static const char *const name[] = {
       "offered of class",       "finished of class",  "failed of class",
       "rejected of class",      "cancelled of class", "expired of class",
       "unfinished of class",    "met of class",       "output tokens of class",
       "useful tokens of class", "preempts of class",  "discarded of class",
-      "share of class",         "residue of class"};
+      "share of class",         "residue of class",   "looked up of class",
+      "cached of class"};
   for (size_t i = 0; i < sizeof x / sizeof *x; i++)
     if (differ_number(name[i], c, x[i], y[i], why, size))
       return 1;

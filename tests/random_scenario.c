@@ -326,6 +326,42 @@ static void draw_async(struct random_scenario *s)
     s->server[i].async = any && !one_in(&d, 4);
 }
 
+static struct world_prefix *draw_prefix(struct dice *d, uint32_t tokens)
+{
+  enum { IDS = 24 };
+  struct world_prefix *p = calloc(1, sizeof *p + IDS * sizeof *p->id);
+  if (!p)
+    return NULL;
+  p->tokens = tokens;
+  p->n = between(d, 1, IDS);
+  for (uint32_t i = 0; i < p->n; i++)
+    p->id[i] = one_in(d, 6) ? 1 : 0;
+  return p;
+}
+
+/* A third of the scenarios has servers with prefix caching; there most prompts begin with the same
+ * few ids, which stand for a block or so. */
+static int draw_prefixes(struct random_scenario *s, struct base_error *e)
+{
+  struct dice d = {s->seed ^ UINT64_C(0x707265666978)};
+  if (!one_in(&d, 3))
+    return 0;
+  for (uint32_t i = 0; i < s->cfg.nservers; i++)
+    s->server[i].prefix_caching = !one_in(&d, 5);
+  uint32_t tokens = one_in(&d, 2) ? s->server[0].block_tokens : 1u << between(&d, 0, 5);
+  if (one_in(&d, 8))
+    tokens = between(&d, 1, 12);
+  for (uint32_t i = 0; i < RANDOM_PREFIXES; i++) {
+    s->prefix[i] = draw_prefix(&d, tokens);
+    if (!s->prefix[i])
+      return base_fail_memory(e);
+  }
+  for (uint32_t i = 0; i < s->narrivals; i++)
+    if (!one_in(&d, 5))
+      s->arrival[i].prefix = s->prefix[between(&d, 0, RANDOM_PREFIXES - 1)];
+  return 0;
+}
+
 /* What `dedicated` asks for; no class may be left without a server. */
 static void one_class_a_server(struct random_scenario *s)
 {
@@ -408,7 +444,7 @@ static int draw_all(struct random_scenario *s, struct base_error *e)
   struct dice own = {s->seed ^ UINT64_C(0x6a6f6273)};
   draw_jobs(s, &own);
   draw_async(s);
-  return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) ? -1 : 0;
+  return draw_arrivals(s, &d, e) || draw_policy(s, &d, e) || draw_prefixes(s, e) ? -1 : 0;
 }
 
 struct random_scenario *random_scenario_create(uint64_t seed, struct base_error *e)
@@ -442,6 +478,8 @@ void random_scenario_destroy(struct random_scenario *s)
     return;
   for (int i = 0; i < RANDOM_SERVERS; i++)
     cost_free(s->cost[i]);
+  for (int i = 0; i < RANDOM_PREFIXES; i++)
+    free(s->prefix[i]);
   free(s->arrival);
   free(s);
 }

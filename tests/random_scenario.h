@@ -18,7 +18,8 @@ struct calibration;
 
 #define RANDOM_CALIBRATION "h200-sxm-qwen3-8b-fp8" /* embedded */
 #define RANDOM_TABLES "toy.h5"                     /* written beside the scenario */
-enum { RANDOM_SERVERS = 3, RANDOM_CLASSES = 3, RANDOM_BACKLOGS = 3, RANDOM_PARAMS = 32 };
+enum { RANDOM_SERVERS = 3, RANDOM_CLASSES = 3, RANDOM_BACKLOGS = 3, RANDOM_PARAMS = 32,
+       RANDOM_PREFIXES = 4 };
 
 struct random_scenario {
   uint64_t seed;
@@ -34,6 +35,7 @@ struct random_scenario {
   const struct calibration *calibration; /* of all servers, the test's own; NULL: they have none */
   lull_time tempo;                               /* 1 where they are not */
   struct world_arrival *arrival;                 /* owned, in time order */
+  struct world_prefix *prefix[RANDOM_PREFIXES]; /* owned: what arrivals may begin with; NULL: none */
   uint32_t narrivals, cursor;
   int hasty;     /* a server's steps last a few ticks */
   uint32_t roof; /* most tokens that a usual request has */

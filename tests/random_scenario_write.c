@@ -33,7 +33,12 @@ static int has_backlog(const struct random_scenario *s, uint32_t cls)
 
 static void write_row(FILE *to, lull_time at, const struct world_arrival *a)
 {
-  fprintf(to, "%" PRId64 ",%u,%u,%u,%u\n", at, a->prompt, a->output, a->accept_q16, a->phase_q16);
+  const struct world_prefix *p = a->prefix;
+  fprintf(to, "%" PRId64 ",%u,%u,%u,%u,%u,", at, a->prompt, a->output, a->accept_q16, a->phase_q16,
+          p ? p->tokens : 1);
+  for (uint32_t i = 0; p && i < p->n; i++)
+    fprintf(to, "%s%" PRIu64, i ? " " : "", p->id[i]);
+  fputc('\n', to);
 }
 
 /* The arrivals of a class or, as many as asked for, the items of its backlogs. */
@@ -49,7 +54,8 @@ static int write_trace(const struct random_scenario *s, const char *folder, uint
     return base_fail(e, BASE_ENV, "the name of the folder '%.100s' is too long", folder);
   if (base_outfile_open(&file, path, e))
     return -1;
-  fputs("arrival_ps,prompt_tokens,output_tokens,accept_q16,phase_q16\n", file.f);
+  fputs("arrival_ps,prompt_tokens,output_tokens,accept_q16,phase_q16,hash_tokens,hash_ids\n",
+        file.f);
   for (uint32_t i = 0; !items && i < s->narrivals; i++)
     if (s->arrival[i].cls == cls)
       write_row(file.f, s->arrival[i].time, &s->arrival[i]);
@@ -161,14 +167,14 @@ static void write_server(const struct random_scenario *s, FILE *to, uint32_t i)
       fprintf(to, "%s%s", gap, s->cls[c].name);
       gap = " ";
     }
-  fprintf(
-      to,
-      "\" max-seqs=\"%u\" token-budget=\"%utok\" block=\"%utok\"\n"
-      "            async-scheduling=\"%s\" kv-blocks=\"%u\" watermark=\"%s\" host-link=\"%" PRId64
-      "B/s\" max-context=\"%utok\" depth=\"%u\"",
-      v->max_seqs, v->token_budget, v->block_tokens, v->async ? "yes" : "no", v->kv_blocks,
-      base_unit_format(BASE_RATIO, watermark_ppm(v), ratio, sizeof ratio),
-      s->gpu[v->gpu].copy_bytes_per_s, v->model_limit, v->row_tokens - 1);
+  fprintf(to,
+          "\" max-seqs=\"%u\" token-budget=\"%utok\" block=\"%utok\"\n"
+          "            async-scheduling=\"%s\" prefix-caching=\"%s\" kv-blocks=\"%u\" "
+          "watermark=\"%s\" host-link=\"%" PRId64 "B/s\" max-context=\"%utok\" depth=\"%u\"",
+          v->max_seqs, v->token_budget, v->block_tokens, v->async ? "yes" : "no",
+          v->prefix_caching ? "yes" : "no", v->kv_blocks,
+          base_unit_format(BASE_RATIO, watermark_ppm(v), ratio, sizeof ratio),
+          s->gpu[v->gpu].copy_bytes_per_s, v->model_limit, v->row_tokens - 1);
   if (s->calibration)
     fputs("/>\n", to);
   else

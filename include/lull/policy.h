@@ -61,7 +61,7 @@ struct lull_request {
   uint32_t prefill_done;  /* of these, computed */
   uint32_t gen0;          /* output tokens generated at join (DECODE) or now (any other state) */
   uint32_t kv0;           /* KV tokens held at join (DECODE) or now */
-  uint32_t blocks;        /* KV blocks held now; for DECODE see lull_kv_blocks */
+  uint32_t blocks;        /* KV blocks held now, shared ones too; for DECODE see lull_kv_blocks */
   uint64_t join_step;     /* DECODE: server step count when it joined */
   uint32_t rate_q16;      /* DECODE: tokens a step, 16 fraction bits (65,536 = one, F20) */
   uint32_t phase_q16;     /* DECODE: fraction of a token carried at join, < 65,536 */
@@ -267,7 +267,8 @@ struct lull_host {
    * Builder; refused with LULL_NO_STATE outside plan(). chunk: while this plan stands, every step
    * computes the next `tokens` prompt tokens of a PREFILL request, or of a WAITING one, which is
    * thereby admitted: it gets KV for its whole prefill and moves to the PREFILL list (read its
-   * `next` before). The count is cut to what is left of the prompt and of the token budget. Returns
+   * `next` before). Of that, a prefix cache may hold the beginning: it is not computed again (see
+   * prefill_done), and blocks that others hold cost no room. The count is cut to what is left of the prompt and of the token budget. Returns
    * the tokens granted (>= 1) or an enum lull_refusal. One chunk a request and plan.
    */
   int (*chunk)(void *, struct lull_plan *, lull_id, uint32_t tokens);

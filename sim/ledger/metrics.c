@@ -54,6 +54,9 @@ const struct summary_metric_info summary_metrics[METRICS] = {
     [METRIC_FINISHED] = {"finished", "Requests finished", "requests", "all output delivered"},
     [METRIC_UNFINISHED] = {"unfinished", "Requests unfinished", "requests",
                            "neither finished nor ended otherwise at the end"},
+    [METRIC_HIT_RATE] = {"prefix-hit-rate", "Prefix cache hit rate", "1",
+                         "share of the tokens that admissions wanted computed whose KV the prefix "
+                         "cache held"},
 };
 
 int summary_metric_by_name(const char *name)
@@ -62,6 +65,24 @@ int summary_metric_by_name(const char *name)
     if (!strcmp(name, summary_metrics[m].name))
       return m;
   return -1;
+}
+
+static uint64_t sum_classes(const uint64_t n[LULL_CLASSES])
+{
+  uint64_t sum = 0;
+  for (int c = 0; c < LULL_CLASSES; c++)
+    sum += n[c];
+  return sum;
+}
+
+uint64_t summary_looked_up(const struct summary *s)
+{
+  return sum_classes(s->looked_up_tokens);
+}
+
+uint64_t summary_cached(const struct summary *s)
+{
+  return sum_classes(s->cached_tokens);
 }
 
 /* a / b, undefined for b = 0. */
@@ -135,6 +156,8 @@ double summary_value(const struct summary *s, int metric)
     return s->runs ? (double)s->finished : NAN;
   case METRIC_UNFINISHED:
     return s->runs ? (double)s->unfinished : NAN;
+  case METRIC_HIT_RATE:
+    return quotient((double)summary_cached(s), (double)summary_looked_up(s));
   default:
     return NAN;
   }

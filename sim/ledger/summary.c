@@ -142,6 +142,8 @@ int summary_of(struct summary_collector *c, const struct world_result *r, struct
   add_times(&s, cfg, r);
   for (uint32_t i = 0; i < cfg->nclasses && !c->no_memory; i++) {
     add_class(&s, &cfg->cls[i], &r->cls[i]);
+    s.looked_up_tokens[i] = r->cls[i].looked_up;
+    s.cached_tokens[i] = r->cls[i].cached;
     if (cfg->cls[i].interactive)
       c->no_memory |= add_gaps(&s.itl, &r->cls[i].itl) < 0;
   }
@@ -183,6 +185,10 @@ static void pool_counts(struct summary *into, const struct summary *more)
   into->output_tokens += more->output_tokens;
   into->preempts += more->preempts;
   into->discarded_tokens += more->discarded_tokens;
+  for (int c = 0; c < LULL_CLASSES; c++) {
+    into->looked_up_tokens[c] += more->looked_up_tokens[c];
+    into->cached_tokens[c] += more->cached_tokens[c];
+  }
   into->steps += more->steps;
   into->forced += more->forced;
   cost_misses_add(&into->misses, &more->misses);

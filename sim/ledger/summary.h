@@ -18,6 +18,9 @@ struct summary {
   uint64_t errors;                     /* failed + rejected + expired, all classes */
   uint64_t live_useful_tokens, batch_useful_tokens, useful_tokens;
   uint64_t output_tokens, preempts, discarded_tokens, steps, forced;
+  uint64_t looked_up_tokens[LULL_CLASSES]; /* by class: tokens that admissions of servers with
+                                              prefix caching wanted computed */
+  uint64_t cached_tokens[LULL_CLASSES];    /* of these, found */
   double account[WORLD_ACCOUNTS];      /* GPU-seconds */
   double device_busy, ledger_busy;     /* shares of paid time */
   struct base_sample ttft, tpot, e2e;  /* live, finished; settled */
@@ -56,10 +59,14 @@ enum summary_metric {
   METRIC_DEVICE_BUSY, METRIC_LEDGER_BUSY, METRIC_GPU_SECONDS,
   METRIC_PREEMPTIONS, METRIC_DISCARDED, METRIC_LIVE_RATE, METRIC_BATCH_RATE, /* useful tokens/s */
   METRIC_OFFERED, METRIC_FINISHED, METRIC_UNFINISHED,
+  METRIC_HIT_RATE, /* prefix-hit-rate */
   METRICS
 };
 struct summary_metric_info { const char *name, *label, *unit, *doc; };
 extern const struct summary_metric_info summary_metrics[METRICS];
+/* Sum over the classes. */
+uint64_t summary_looked_up(const struct summary *s);
+uint64_t summary_cached(const struct summary *s);
 int summary_metric_by_name(const char *name); /* -1 unknown */
 double summary_value(const struct summary *s, int metric); /* NaN for METRIC_RATIO */
 

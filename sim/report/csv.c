@@ -79,8 +79,8 @@ static void row(FILE *out, const struct scenario_candidate *c, const struct worl
   moment(out, r->first_chunk);
   moment(out, r->first_token);
   moment(out, r->last_token);
-  fprintf(out, "%u,%u,%u,%u,%llu,%s,%s\r\n", r->prompt, r->output, r->generated, r->preempts,
-          (unsigned long long)r->discarded, requests_fate[r->fate],
+  fprintf(out, "%u,%u,%u,%u,%llu,%llu,%s,%s\r\n", r->prompt, r->output, r->generated, r->preempts,
+          (unsigned long long)r->discarded, (unsigned long long)r->cached, requests_fate[r->fate],
           !cfg->cls[r->cls].interactive ? ""
           : r->met                      ? "1"
                                         : "0");
@@ -136,10 +136,11 @@ void report_log_abandon(struct report_log *f)
 static void *csv_open(const char *path, const struct scenario *s, struct base_error *e)
 {
   (void)s;
-  return open_file(path,
-                   "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,"
-                   "last_token_ps,prompt,output,generated,preemptions,discarded,fate,slo_met",
-                   e);
+  return open_file(
+      path,
+      "arm,candidate,seed,id,class,server,arrival_ps,first_chunk_ps,first_token_ps,"
+      "last_token_ps,prompt,output,generated,preemptions,discarded,cached_tokens,fate,slo_met",
+      e);
 }
 
 static int csv_begin(void *file, const struct experiment_place *run, struct base_error *e)

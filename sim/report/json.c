@@ -84,8 +84,32 @@ static json_t *accounts(struct json_doc *d, const struct summary *s)
   return o;
 }
 
+/* What prefix caches were asked for, and held. */
+static json_t *hits(struct json_doc *d, uint64_t looked_up, uint64_t cached)
+{
+  json_t *o = json_doc_object(d);
+
+  json_doc_count(d, o, "looked_up_tokens", looked_up);
+  json_doc_count(d, o, "cached_tokens", cached);
+  json_doc_real(d, o, "hit_rate", looked_up ? (double)cached / (double)looked_up : NAN);
+  return o;
+}
+
+/* The same of the run and of each class. */
+static json_t *cache(struct json_doc *d, const struct scenario *s, const struct summary *sum)
+{
+  json_t *o = hits(d, summary_looked_up(sum), summary_cached(sum)), *classes = json_doc_object(d);
+
+  for (uint32_t c = 0; c < s->nclasses; c++)
+    json_doc_put(d, classes, s->cls[c].id,
+                 hits(d, sum->looked_up_tokens[c], sum->cached_tokens[c]));
+  json_doc_put(d, o, "classes", classes);
+  return o;
+}
+
 /* Figures of a run or of a pool of them. */
-static json_t *figures(struct json_doc *d, const struct summary *s, double ratio)
+static json_t *figures(struct json_doc *d, const struct scenario *of, const struct summary *s,
+                       double ratio)
 {
   json_t *o = json_doc_object(d);
 
@@ -93,6 +117,8 @@ static json_t *figures(struct json_doc *d, const struct summary *s, double ratio
   json_doc_put(d, o, "counts", counts(d, s));
   json_doc_put(d, o, "accounts_gpu_seconds", accounts(d, s));
   json_doc_put(d, o, "steps_outside_measured", json_misses(d, &s->misses));
+  if (summary_looked_up(s))
+    json_doc_put(d, o, "prefix_cache", cache(d, of, s));
   json_doc_real(d, o, "seconds", s->seconds);
   json_doc_count(d, o, "gpus", s->ngpus);
   json_doc_count(d, o, "runs", s->runs);
@@ -132,7 +158,7 @@ static json_t *runs(struct json_doc *d, const struct experiment *x, uint32_t arm
 
       if (!r->sum.runs)
         continue;
-      o = figures(d, &r->sum, a->best[k] == (int)c ? a->ratio[k] : NAN);
+      o = figures(d, x->scenario, &r->sum, a->best[k] == (int)c ? a->ratio[k] : NAN);
       json_doc_text(d, o, "candidate", x->scenario->arm[arm].candidate[c].id);
       json_doc_count(d, o, "seed", x->seed[k]);
       json_doc_flag(d, o, "chosen", a->best[k] == (int)c);
@@ -168,7 +194,7 @@ static json_t *arm_object(struct json_doc *d, const struct experiment *x, uint32
   json_doc_real(d, ratio, "high", a->ratio_high);
   json_doc_put(d, o, "ratio", ratio);
   json_doc_flag(d, o, "qualified", a->qualified);
-  json_doc_put(d, o, "pooled", figures(d, &a->pooled, a->ratio_pooled));
+  json_doc_put(d, o, "pooled", figures(d, x->scenario, &a->pooled, a->ratio_pooled));
   json_doc_put(d, o, "runs", runs(d, x, arm));
   return o;
 }

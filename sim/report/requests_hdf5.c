@@ -17,7 +17,7 @@ enum { SCHEMA = 1, DEFLATE = 4, MISSING = -1 };
 
 /* A row, in the order of the CSV file's columns. Codes are places in the lists of names. */
 struct row {
-  int64_t id, arrival, first_chunk, first_token, last_token, discarded;
+  int64_t id, arrival, first_chunk, first_token, last_token, discarded, cached;
   uint32_t prompt, output, generated, preemptions;
   int16_t candidate, server;
   int8_t cls, fate, met;
@@ -42,6 +42,7 @@ static const struct column {
     {"generated", "tokens", offsetof(struct row, generated), UINT32},
     {"preemptions", "", offsetof(struct row, preemptions), UINT32},
     {"discarded", "tokens", offsetof(struct row, discarded), INT64},
+    {"cached_tokens", "tokens", offsetof(struct row, cached), INT64},
     {"fate", "", offsetof(struct row, fate), INT8},
     {"slo_met", "", offsetof(struct row, met), INT8},
 };
@@ -241,6 +242,7 @@ static void fill_row(struct row *to, const struct experiment_place *run,
                      .first_token = moment(r->first_token),
                      .last_token = moment(r->last_token),
                      .discarded = (int64_t)r->discarded,
+                     .cached = (int64_t)r->cached,
                      .prompt = r->prompt,
                      .output = r->output,
                      .generated = r->generated,

@@ -43,7 +43,18 @@ static const struct row {
     {METRIC_OFFERED, "Requests offered", 1, 0, 0},
     {METRIC_FINISHED, "Requests finished", 1, 0, 0},
     {METRIC_UNFINISHED, "Requests unfinished", 1, 0, 0},
+    {METRIC_HIT_RATE, "Prefix cache hits, %", 100, 1, 0},
 };
+
+/* Of the last row nothing is said where no server caches. */
+static int is_said(const struct experiment *x, const struct row *r)
+{
+  for (uint32_t a = 0; a < x->scenario->narms; a++)
+    if (r->metric != METRIC_HIT_RATE ||
+        (!x->arm[a].skipped && summary_looked_up(&x->arm[a].pooled)))
+      return 1;
+  return 0;
+}
 
 /* Has the arm any published figure? */
 static int has_reference(const struct scenario *s, uint32_t arm)
@@ -153,6 +164,8 @@ static void block(const struct experiment *x, uint32_t from, uint32_t to, FILE *
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     struct text_line line = {0};
 
+    if (!is_said(x, &rows[i]))
+      continue;
     if (rows[i].blank)
       fputc('\n', out);
     text_add(&line, "%-*s", LABEL, rows[i].label);

@@ -15,10 +15,17 @@
 /* Rows that a plan keeps: 32 MiB of them. */
 enum { KEPT_ROWS = 1 << 20 };
 
+/* What prompts begin with, kept as long as its rows are. */
+struct prefixes {
+  struct world_prefix **p; /* [n] */
+  size_t n, room;
+};
+
 struct plan {
   const struct scenario *s;
   uint64_t seed, n;
   struct world_arrival *row; /* [n] by (time, class, row of its class); NULL: more than KEPT_ROWS */
+  struct prefixes prefixes;  /* of these rows */
   char digest[33];
 };
 
@@ -35,7 +42,52 @@ struct lane {
 struct arrivals {
   struct draw draw;
   struct lane lane[LULL_CLASSES];
+  struct prefixes prefixes;
 };
+
+static void free_prefixes(struct prefixes *list)
+{
+  while (list->n)
+    free(list->p[--list->n]);
+  free(list->p);
+  *list = (struct prefixes){0};
+}
+
+/* Does any server look at what prompts begin with? Only then a trace's word on it is kept. */
+static int is_cached(const struct scenario *s)
+{
+  for (uint32_t a = 0; a < s->narms; a++)
+    for (uint32_t c = 0; c < s->arm[a].ncandidates; c++)
+      for (uint32_t i = 0; i < s->arm[a].candidate[c].nservers; i++)
+        if (s->arm[a].candidate[c].server[i].engine.prefix_caching)
+          return 1;
+  return 0;
+}
+
+/* Keeps a row's ids for as long as its class is walked. */
+static int keep_prefix(struct prefixes *list, const struct trace_row *row,
+                       const struct world_prefix **out, struct base_error *e)
+{
+  *out = NULL;
+  if (!row->nids)
+    return 0;
+  if (list->n == list->room) {
+    size_t room = list->room ? 2 * list->room : 256;
+    struct world_prefix **more = realloc(list->p, room * sizeof *more);
+    if (!more)
+      return base_fail_memory(e);
+    list->p = more;
+    list->room = room;
+  }
+  struct world_prefix *p = malloc(sizeof *p + row->nids * sizeof *p->id);
+  if (!p)
+    return base_fail_memory(e);
+  p->n = row->nids;
+  p->tokens = row->id_tokens;
+  memcpy(p->id, row->ids, row->nids * sizeof *p->id);
+  *out = list->p[list->n++] = p;
+  return 0;
+}
 
 static int next_generated(struct draw *d, int cls, struct lane *l)
 {
@@ -47,8 +99,10 @@ static int next_generated(struct draw *d, int cls, struct lane *l)
   return 1;
 }
 
-static int next_replayed(struct draw *d, int cls, struct lane *l, struct base_error *e)
+static int next_replayed(struct arrivals *a, int cls, struct base_error *e)
 {
+  struct draw *d = &a->draw;
+  struct lane *l = &a->lane[cls];
   const struct scenario_class *c = &d->s->cls[cls];
   struct trace_row row;
   int got = c->trace.limit && l->rows >= c->trace.limit ? 0 : trace_next(l->trace, &row, e);
@@ -58,21 +112,23 @@ static int next_replayed(struct draw *d, int cls, struct lane *l, struct base_er
   if (l->next.time >= d->s->window)
     return 0;
   draw_for_row(d, cls, l->rows, &row, &l->next);
-  return 1;
+  return keep_prefix(&a->prefixes, &row, &l->next.prefix, e) ? -1 : 1;
 }
 
 static int advance(struct arrivals *a, int cls, struct base_error *e)
 {
   struct lane *l = &a->lane[cls];
-  int got = l->trace ? next_replayed(&a->draw, cls, l, e) : next_generated(&a->draw, cls, l);
+  int got = l->trace ? next_replayed(a, cls, e) : next_generated(&a->draw, cls, l);
   l->open = got > 0;
   l->rows += (uint64_t)l->open;
   return got < 0 ? -1 : 0;
 }
 
-static int open_trace(struct lane *l, const struct scenario_class *c, struct base_error *e)
+static int open_trace(struct lane *l, const struct scenario_class *c, int keep_ids,
+                      struct base_error *e)
 {
-  l->trace = trace_open(c->trace.file.path, c->trace.file.format, NULL, e);
+  const struct trace_rules rules = {.keep_ids = keep_ids};
+  l->trace = trace_open(c->trace.file.path, c->trace.file.format, &rules, e);
   if (!l->trace)
     return -1;
   if (!trace_has_times(l->trace))
@@ -85,6 +141,7 @@ static void arrivals_close(struct arrivals *a)
 {
   for (int c = 0; c < LULL_CLASSES; c++)
     trace_close(a->lane[c].trace);
+  free_prefixes(&a->prefixes);
   draw_close(&a->draw);
 }
 
@@ -98,7 +155,7 @@ static int arrivals_open(struct arrivals *a, const struct scenario *s, uint64_t 
     int kind = s->cls[c].arrivals;
     if (!(mask >> c & 1) || kind == ARRIVALS_NONE || kind == ARRIVALS_BACKLOG)
       continue;
-    bad = (kind == ARRIVALS_TRACE && open_trace(&a->lane[c], &s->cls[c], e)) ||
+    bad = (kind == ARRIVALS_TRACE && open_trace(&a->lane[c], &s->cls[c], is_cached(s), e)) ||
           advance(a, (int)c, e);
   }
   if (bad)
@@ -138,6 +195,11 @@ static void digest_row(XXH3_state_t *x, const struct world_arrival *a)
   put(b + 20, a->phase_q16, 4);
   b[24] = a->cls;
   XXH3_128bits_update(x, b, sizeof b);
+  for (uint32_t i = 0; a->prefix && i < a->prefix->n; i++) {
+    put(b, a->prefix->id[i], 8);
+    put(b + 8, a->prefix->tokens, 4);
+    XXH3_128bits_update(x, b, 12);
+  }
 }
 
 /* Names and order of the classes, and the first items of each backlog: they follow one law. */
@@ -196,6 +258,10 @@ static int freeze_rows(struct plan *p, XXH3_state_t *x, struct base_error *e)
       break;
     digest_row(x, &a);
     p->n++;
+  }
+  if (p->row) {
+    p->prefixes = rows.prefixes;
+    rows.prefixes = (struct prefixes){0};
   }
   arrivals_close(&rows);
   return got ? -1 : 0;
@@ -265,8 +331,10 @@ struct plan *plan_of_rows(const struct scenario *s, uint64_t seed, int cls,
 
 void plan_free(struct plan *p)
 {
-  if (p)
+  if (p) {
     free(p->row);
+    free_prefixes(&p->prefixes);
+  }
   free(p);
 }
 

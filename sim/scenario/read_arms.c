@@ -31,6 +31,7 @@ void engine_overlay(struct raw_engine *engine, const struct raw_engine *over)
   set_if(&engine->max_context, over->max_context);
   set_if(&engine->depth, over->depth);
   set_if(&engine->async, over->async);
+  set_if(&engine->prefix_caching, over->prefix_caching);
   if (over->kv_blocks != FIELD_UNSET || over->memory_fraction != FIELD_UNSET) {
     engine->kv_blocks = over->kv_blocks;
     engine->memory_fraction = over->memory_fraction;

@@ -158,6 +158,7 @@ static int resolve_new(struct reader *r, const xmlNode *node, const struct raw_e
                                   .block_bytes = raw->block * token,
                                   .host_link_bytes_per_s = raw->host_link,
                                   .async = raw->async == 1,
+                                  .prefix_caching = raw->prefix_caching == 1,
                                   .draft_depth = (uint32_t)raw->depth,
                                   .accept_ppm = raw->accept,
                                   .accept_sd_ppm = raw->accept_sd,

@@ -58,7 +58,7 @@ struct scenario_engine {
   uint32_t layers, model_limit;
   int64_t block_bytes;
   int64_t host_link_bytes_per_s;
-  int async;                       /* see world_server */
+  int async, prefix_caching;       /* see world_server */
   uint32_t draft_depth;
   int64_t accept_ppm;              /* mean chance that a drafted token is accepted */
   int64_t accept_sd_ppm;           /* spread between requests (beta-distributed), 0: none */

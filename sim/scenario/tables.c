@@ -96,6 +96,10 @@ static const struct field analytic_fields[] = {
   CHOICE(raw, member, "async-scheduling", preset, 0, "no yes",                                     \
          "yes: the batch of a step is decided while the one before it runs, without knowing what " \
          "that one frees or who comes meanwhile (vLLM from 0.14 on unless told not to)")
+#define PREFIX_CACHING(raw, member, preset)                                                        \
+  CHOICE(raw, member, "prefix-caching", preset, 0, "no yes",                                       \
+         "yes: KV blocks of prompts that begin alike are shared, and kept and found again while "  \
+         "nobody needs their room (on in vLLM V1 unless told not to)")
 #define DEPTH(raw, member, preset)                                                                 \
   NUMBER(raw, member, "depth", FIELD_COUNT, preset, 0, 16, "drafted tokens a step")
 
@@ -110,6 +114,7 @@ static const struct field engine_fields[] = {
     HOST_LINK(raw_engine, host_link, NULL),
     MAX_CONTEXT(raw_engine, max_context, NULL),
     ASYNC(raw_engine, async, "no"),
+    PREFIX_CACHING(raw_engine, prefix_caching, "no"),
 };
 
 static const struct field host_fields[] = {
@@ -228,6 +233,7 @@ static const struct field server_fields[] = {
     MAX_CONTEXT(raw_server, engine.max_context, ""),
     DEPTH(raw_server, engine.depth, ""),
     ASYNC(raw_server, engine.async, ""),
+    PREFIX_CACHING(raw_server, engine.prefix_caching, ""),
 };
 
 static const struct field job_fields[] = {

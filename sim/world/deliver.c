@@ -147,8 +147,7 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
   w->out->swaps++;
   note_progress(w);
   if (c->kind == LULL_WORK_COPY_OUT) {
-    s->fixed_blocks -= r->v.blocks;
-    r->v.blocks = 0;
+    server_let_go(w, s, r);
     req_enter(w, r, LULL_SWAPPED);
   } else {
     req_enter(w, r, LULL_HELD);
@@ -314,6 +313,7 @@ static int refill(struct world *w, const struct world_backlog *b, int *any)
   int lost = 0;
   while (w->now < w->window && w->srv[b->server].unfinished < b->below) {
     struct world_arrival a;
+    a.prefix = NULL; /* a source need not say */
     int got = w->cfg->source.refill(w->cfg->source.ctx, b->cls, w->released[b->cls], &a, w->err);
     if (got < 0)
       return -1;

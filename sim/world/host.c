@@ -221,18 +221,37 @@ static int64_t watermark(const struct server *s)
   return s->fixed_blocks + s->decode_blocks == 0 ? 0 : (int64_t)s->v.watermark_blocks;
 }
 
+/* The first `found` blocks of r, just admitted, need not be computed. */
+static void note_found(struct world *w, const struct server *s, struct req *r, uint32_t found)
+{
+  struct world_class_result *c = &w->out->cls[r->v.cls];
+  r->v.kv0 = r->v.prefill_done = found << s->block_shift;
+  r->rec.cached += r->v.kv0;
+  c->looked_up += r->v.prefill_target;
+  c->cached += r->v.kv0;
+}
+
 static int admit(struct world *w, struct server *s, struct req *r)
 {
-  int64_t need = server_blocks_for(s, r->v.prefill_target);
+  int64_t all = server_blocks_for(s, r->v.prefill_target), need = all;
+  uint32_t found = 0, idle = 0;
   if (s->plan.seqs_left < 1)
     return LULL_NO_SEQS;
+  if (s->cache) {
+    found = prefix_find(w, s, r, &idle);
+    need -= found - idle;
+  }
   if (need + watermark(s) > s->plan.blocks_left)
     return LULL_NO_BLOCKS;
+  if (s->cache)
+    prefix_take(s, r, found);
   req_enter(w, r, LULL_PREFILL);
-  r->v.blocks = (uint32_t)need;
+  r->v.blocks = (uint32_t)all;
   s->fixed_blocks += need;
   s->plan.blocks_left -= need;
   s->plan.seqs_left--;
+  if (s->cache)
+    note_found(w, s, r, found);
   return 0;
 }
 
@@ -296,9 +315,7 @@ static void lose_kv(struct world *w, struct server *s, struct req *r)
   w->out->cls[r->v.cls].discarded += r->v.kv0;
   rec->wasted += r->pending;
   r->pending = 0;
-  s->fixed_blocks -= r->v.blocks;
-  s->plan.blocks_left += r->v.blocks;
-  r->v.blocks = 0;
+  s->plan.blocks_left += server_let_go(w, s, r);
   r->v.kv0 = 0;
   r->v.prefill_done = 0;
   r->v.prefill_target = r->v.prompt + r->v.gen0;
@@ -375,6 +392,8 @@ static int resume_held(struct world *w, struct server *s, struct req *r)
   s->plan.blocks_left -= need;
   s->plan.tokens_left -= s->v.row_tokens;
   s->plan.seqs_left--;
+  if (s->cache && r->v.blocks > now)
+    prefix_put_spare(s, r->v.blocks - (uint32_t)now);
   batch_join(w, s, r);
   return 0;
 }
@@ -388,6 +407,8 @@ static int resume_swapped(struct world *w, struct server *s, struct req *r)
   s->plan.blocks_left -= need;
   s->fixed_blocks += need;
   r->v.blocks = (uint32_t)need;
+  if (s->cache)
+    prefix_hide(r);
   req_enter(w, r, LULL_SWAPPING_IN);
   return queue_copy(w, s, r, LULL_WORK_COPY_IN) ? LULL_NO_SUPPORT : 0;
 }

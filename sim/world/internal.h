@@ -3,7 +3,7 @@
  * The inside of the world. Files by subject: world.c (the loop of instants), deliver.c (what
  * happens to it), request.c (requests and their lists), batch.c (rows, chunks and KV of a server),
  * step.c (steps that ended), plan.c (planning and submitting), host.c (what a policy may call),
- * jobs.c (background training), account.c (the ledger and the invariants).
+ * jobs.c (background training), prefix.c (blocks that are shared), account.c (the ledger and the invariants).
  */
 #ifndef SIM_WORLD_INTERNAL_H
 #define SIM_WORLD_INTERNAL_H
@@ -30,6 +30,8 @@ struct req {
   lull_time last_emit;   /* valid while fresh or not DECODE */
   uint64_t at_join[3];   /* prefix sums of its server at join */
   int64_t pending;       /* ledger share since its KV was last lost */
+  const struct world_prefix *content; /* as it arrived */
+  struct chain *chain;   /* PREFIX: the names of its blocks, owned; NULL: never asked for */
   uint8_t unseen;        /* routed, but in no list yet (ASYNC) */
   uint8_t told;          /* its end was delivered: nobody may see it any more */
   struct world_record rec;
@@ -95,6 +97,7 @@ struct server {
   uint8_t lags;            /* there may be something of what ASYNC holds back */
   uint8_t refilled;        /* a backlog keeps it filled */
   uint8_t measured;        /* its cost model has a range that was measured */
+  uint8_t thorough;        /* rows that finish leave their blocks one by one: ASYNC, PREFIX */
   lull_time step_start;    /* busy: when the step under way began */
 
   /* ASYNC: what its plans do not know yet */
@@ -103,6 +106,9 @@ struct server {
   uint32_t late_seqs;      /* slots and blocks of those that finished at this boundary; v.seqs and
                               fixed_blocks hold them still */
   uint32_t late_blocks;
+
+  struct cache *cache;     /* PREFIX; NULL: it does not cache. fixed_blocks and decode_blocks then sum
+                              up to the blocks held, each counted once; either may be below 0 */
 
   /* ledger of the step under way, where a job shares the GPU: what it earned up to `mark` */
   struct job *job;         /* on its GPU, or NULL */
@@ -300,6 +306,29 @@ static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs 
 static inline uint64_t batch_longest(const struct server *s)
 {
   return UINT32_MAX + s->step - s->longest[0].step;
+}
+
+/* prefix.c: all for servers with a cache */
+int prefix_open(struct world *w, struct server *s);
+void prefix_close(struct server *s);
+uint32_t prefix_find(struct world *w, struct server *s, struct req *r, uint32_t *idle);
+void prefix_take(struct server *s, struct req *r, uint32_t n);
+void prefix_name(struct world *w, struct server *s, struct req *r);
+uint32_t prefix_release(struct world *w, struct server *s, struct req *r);
+void prefix_finish_late(struct world *w, struct server *s, struct req *r);
+uint32_t prefix_release_late(struct world *w, struct server *s);
+void prefix_hide(struct req *r);
+void prefix_put_spare(struct server *s, uint32_t blocks);
+void prefix_drop_chain(struct req *r);
+int prefix_is_sound(const struct server *s);
+int prefix_check(struct world *w, struct server *s);
+/* What r holds is let go of: returns the blocks that are free now. */
+static inline uint32_t server_let_go(struct world *w, struct server *s, struct req *r)
+{
+  uint32_t freed = s->cache ? prefix_release(w, s, r) : r->v.blocks;
+  s->fixed_blocks -= freed;
+  r->v.blocks = 0;
+  return freed;
 }
 
 /* deliver.c */

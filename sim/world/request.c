@@ -37,6 +37,12 @@ void req_page_told(struct world *w, lull_id id)
 
 void req_free_pages(struct world *w)
 {
+  for (uint64_t id = 0; id < w->nreq; id++) { /* of a run that failed */
+    if (!w->page[id >> REQ_CHUNK_BITS])
+      id |= REQ_CHUNK - 1;
+    else if (req_at(w, (lull_id)id)->chain)
+      prefix_drop_chain(req_at(w, (lull_id)id));
+  }
   for (uint32_t i = 0; i < w->npages; i++)
     free(w->page[i]);
   free(w->page);
@@ -78,7 +84,7 @@ static inline void begin_view(struct lull_request *v, lull_id id, const struct w
 
 static inline void begin_record(struct world_record *rec, const struct world_arrival *a)
 {
-  _Static_assert(sizeof *rec == 80 || sizeof(void *) < 8, "a new field needs its value here");
+  _Static_assert(sizeof *rec == 88 || sizeof(void *) < 8, "a new field needs its value here");
   rec->arrival = a->time;
   rec->first_chunk = rec->first_token = rec->last_token = LULL_NEVER;
   rec->prompt = a->prompt;
@@ -90,6 +96,7 @@ static inline void begin_record(struct world_record *rec, const struct world_arr
   rec->cls = a->cls;
   rec->fate = WORLD_PENDING;
   rec->met = 0;
+  rec->cached = 0;
 }
 
 struct req *req_new(struct world *w, const struct world_arrival *a)
@@ -113,6 +120,8 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
   r->chunk = -1;
   r->last_emit = 0;
   r->pending = 0;
+  r->content = a->prefix;
+  r->chain = NULL;
   r->unseen = 0;
   r->told = 0;
   w->out->records = w->nreq;
@@ -307,12 +316,13 @@ void req_end(struct world *w, struct req *r, int fate)
       unlink_req(w, s, r);
     r->v.next = r->v.prev = -1;
     s->v.seqs -= (uint32_t)takes_slot(r->v.state);
-    s->fixed_blocks -= r->v.blocks;
+    server_let_go(w, s, r);
     s->unfinished--;
     if (s->refilled)
       look_again(w);
   }
-  r->v.blocks = 0;
+  if (r->chain)
+    prefix_drop_chain(r);
   r->v.kv0 = 0;
   r->v.state = fate == WORLD_DONE ? LULL_FINISHED : LULL_FAILED;
   w->unfinished--;

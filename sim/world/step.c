@@ -168,6 +168,8 @@ static void advance_chunks(struct world *w, struct server *s, lull_time start)
     c->start += c->tokens;
     r->v.prefill_done = c->start; /* a view may have run ahead of the reports */
     r->v.kv0 = r->v.prefill_done;
+    if (s->cache)
+      prefix_name(w, s, r);
   }
 }
 
@@ -278,12 +280,12 @@ static inline void give_reason(struct server *s, uint32_t reason)
 }
 
 /* ASYNC: what finished a boundary ago may be given away. */
-static void settle_late(struct server *s)
+static void settle_late(struct world *w, struct server *s)
 {
   if (s->late_seqs)
     give_reason(s, LULL_WAKE_FINISH);
   s->v.seqs -= s->late_seqs;
-  s->fixed_blocks -= s->late_blocks;
+  s->fixed_blocks -= s->cache ? prefix_release_late(w, s) : s->late_blocks;
   s->late_seqs = s->late_blocks = 0;
   s->lags = 0;
 }
@@ -297,13 +299,13 @@ static void settle_coming(struct world *w, struct server *s, lull_time since)
 
 void step_catch_up(struct world *w, struct server *s)
 {
-  settle_late(s);
+  settle_late(w, s);
   settle_coming(w, s, LULL_NEVER);
 }
 
 /* r, which has its last blocks, is done: its server may give away what it held, now or a step
  * later. */
-static void note_finish(struct server *s, const struct req *r)
+static void note_finish(struct world *w, struct server *s, struct req *r)
 {
   if (!s->cfg->async) {
     give_reason(s, LULL_WAKE_FINISH);
@@ -313,16 +315,19 @@ static void note_finish(struct server *s, const struct req *r)
   s->late_seqs++;
   s->late_blocks += r->v.blocks;
   s->v.seqs++;
-  s->fixed_blocks += r->v.blocks;
+  if (s->cache)
+    prefix_finish_late(w, s, r);
+  else
+    s->fixed_blocks += r->v.blocks;
 }
 
 static void finish_row(struct world *w, struct server *s, struct req *r, lull_time at)
 {
-  if (s->cfg->async)
+  if (s->thorough)
     batch_leave(w, s, r);
   else
     batch_finish(s, r);
-  note_finish(s, r);
+  note_finish(w, s, r);
   r->rec.last_token = at;
   req_end(w, r, WORLD_DONE);
   queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
@@ -344,7 +349,7 @@ static void prompt_done(struct world *w, struct server *s, struct req *r, lull_t
     return;
   }
   rec->last_token = at;
-  note_finish(s, r);
+  note_finish(w, s, r);
   req_end(w, r, WORLD_DONE);
   queue_own(w, LULL_EV_FINISHED, s->v.id, r->v.id, at);
 }
@@ -434,7 +439,7 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   }
   int lags = s->lags;
   if (lags)
-    settle_late(s);
+    settle_late(w, s);
   settle_boundary(w, s, c->end);
   if (lags)
     settle_coming(w, s, s->submitted);

@@ -76,6 +76,9 @@ static int init_server(struct world *w, uint32_t i)
   for (uint32_t k = 0; k < c->max_seqs; k++)
     s->slots[k] = k;
   s->coming = -1;
+  s->thorough = c->async || c->prefix_caching;
+  if (c->prefix_caching && prefix_open(w, s))
+    return -1;
   s->plan.wake_time = LULL_NEVER;
   s->unit = WORLD_CREDIT;
   s->speed = LULL_TICK_PS;
@@ -216,6 +219,7 @@ static void world_free(struct world *w)
     free(s->fresh);
     free(s->residue);
     free(s->copyq);
+    prefix_close(s);
   }
   req_free_pages(w);
   free(w->srv);

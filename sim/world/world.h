@@ -65,6 +65,25 @@
  * row and no chunk, nothing runs that it could not know the end of: (a) and (b) come true at once.
  * Events are told when they happen.
  *
+ * PREFIX. On a server with `prefix_caching` every block has a count of the requests that hold it. A
+ * block that is full, and all of whose KV was computed by whole steps, has a name from the end of the
+ * last of them on: the name of the block before it in its request, and the identities of its tokens.
+ * Token t of a prompt is (id [t / tokens] of its arrival's prefix, t mod tokens) where there is such
+ * an id; else, and if it was generated, it is the request's alone. Several blocks may bear one name;
+ * who looks for it gets the one that has borne it longest. Blocks with count 0 are free. They stand in
+ * one queue, at first the whole pool, without names. A block that is needed is the first of the queue,
+ * and loses its name; what a request lets go of goes to the queue's end if its count is then 0, the
+ * request's last block first, and keeps its name.
+ *   Admission takes the longest row of first blocks of the request whose names it finds, short of its
+ * last token, which is always computed; those with count 0 leave the queue. They count as computed:
+ * prefill_done and kv0 start behind them. It then takes the rest of blocks_for(prefill_target). For KV
+ * it needs those and the ones with count 0 that it found: as many as blocks_left falls by. kv_free and
+ * blocks_left are of free blocks, named or not; a preemption gives back to blocks_left what nobody
+ * else holds. Blocks of a row's growth are taken when the step ends. Recompute, the end of a swap-out,
+ * and a finish (ASYNC: a step later) let go with names, so that a recompute can find its own. What a
+ * swap-in takes has no names until it was let go of and computed again. HELD keeps all. A resume that
+ * needs fewer blocks than the swap-in took lets go of the last ones.
+ *
  * PREEMPT by recompute: KV and prefill_done are dropped, generated tokens kept, prefill_target =
  * prompt + generated; back in WAITING by (arrival, id). tokens discarded += KV tokens dropped. Swap
  * copies ceil(kv / block) blocks out, and as many in again, on the server's copy lane.
@@ -113,6 +132,14 @@
 #include "base/hist.h"
 #include "models/cost.h"
 
+/* What a prompt has in common with others: prompts whose first ids are equal begin with the same
+ * tokens. */
+struct world_prefix {
+  uint32_t n;              /* ids */
+  uint32_t tokens;         /* that one id stands for, >= 1; the last may stand for fewer */
+  uint64_t id[];
+};
+
 /* A request before it arrives. */
 struct world_arrival {
   lull_time time;          /* scheduled arrival */
@@ -121,6 +148,7 @@ struct world_arrival {
                               server speculates */
   uint32_t phase_q16;      /* fraction of a token at first join, < 65,536; likewise */
   uint8_t cls;
+  const struct world_prefix *prefix; /* NULL: nothing; the source's, which keeps it to the run's end */
 };
 
 /* Tokens a decode step with `depth` drafted tokens: 1 + a + a^2 + ... + a^depth, each power
@@ -157,6 +185,7 @@ struct world_server {
   uint32_t max_seqs, token_budget, block_tokens, kv_blocks, watermark_blocks, layers;
   uint32_t row_tokens;            /* 1 + draft depth */
   int async;                      /* plans lag a step behind: see ASYNC */
+  int prefix_caching;             /* blocks are shared and found again: see PREFIX */
   uint32_t model_limit;           /* most prompt + output tokens */
   int64_t block_bytes;            /* of one KV block, for copies */
   const struct cost_model *cost;  /* of this server's settings: ledger shares; the simulated device
@@ -241,6 +270,7 @@ struct world_record {
   int64_t share, wasted;      /* ledger, 1/12 ps: useful or late; wasted */
   int16_t server;
   uint8_t cls, fate, met;     /* met: SLO met (interactive and done) */
+  uint64_t cached;            /* tokens that its admissions found (PREFIX) */
 };
 
 enum world_account { WORLD_LIVE_USEFUL, WORLD_LIVE_LATE, WORLD_BATCH_USEFUL, WORLD_BATCH_WASTED,
@@ -253,6 +283,7 @@ struct world_class_result {
   uint64_t output_tokens;         /* delivered, of all requests */
   uint64_t useful_tokens;         /* live: of requests that met their SLO; batch: of finished ones */
   uint64_t preempts, discarded;
+  uint64_t looked_up, cached;     /* PREFIX: tokens that admissions wanted computed; of these, found */
   base_int128 share, residue;     /* credit of its requests; remainder of steps kept by the class */
   struct base_hist itl;           /* gaps between emissions, ps */
 };
