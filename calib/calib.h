@@ -19,6 +19,7 @@
 #include "base/error.h"
 
 struct calibration;
+struct calibration_residual;
 struct gpu;
 struct llm;
 
@@ -68,5 +69,44 @@ struct calibration *calib_fit_llmservingsim(const struct calib_operators *in, FI
 /* The same, written to output_h5. Returns 0 or -1. */
 int calib_import_llmservingsim(const struct calib_operators *in, const char *output_h5, FILE *talk,
                                struct base_error *e);
+
+/* What the importers below take. */
+struct calib_input {
+  const char *const *path; /* files */
+  size_t npaths;
+  const struct llm *model;
+  const struct gpu *gpu;
+  const char *weight_dtype, *kv_dtype; /* "fp8" or "bfloat16" */
+  uint32_t tp;                         /* GPUs of the tensor-parallel group */
+  const char *engine;                  /* "vLLM 0.3.0"; NULL: what the tables say, if anything */
+  int derive; /* 1: attention that the tables lack is derived; 0: that is an error */
+};
+
+/*
+ * Makes a calibration by tables; NULL on failure (BASE_INPUT with file and line for bad tables,
+ * BASE_ENV for I/O and memory). What is derived, what falls and the held-out errors are told on
+ * talk, which may be NULL. docs/calibration.md says how each works.
+ *
+ * aiconfigurator  GEMM, context attention, generation attention, in this order; then perhaps
+ *                 all-reduce tables (custom, NCCL)
+ * vidur           mlp.csv; perhaps attention.csv, all_reduce.csv, send_recv.csv, in any order
+ * splitwise       perf_model.csv: whole steps
+ * roofline        no file: all is derived from shapes and data sheet
+ */
+struct calibration *calib_fit_kernels(const struct calib_input *in, FILE *talk,
+                                      struct base_error *e);
+struct calibration *calib_fit_vidur(const struct calib_input *in, FILE *talk, struct base_error *e);
+struct calibration *calib_fit_splitwise(const struct calib_input *in, FILE *talk,
+                                        struct base_error *e);
+struct calibration *calib_fit_roofline(const struct calib_input *in, FILE *talk,
+                                       struct base_error *e);
+
+/*
+ * How far `other` is from `measured`, both by tables, at the grid points of the first: one record a
+ * part, named as in lull calibration show, with the number of points and p50, p95 and max of
+ * |other - measured| / measured. Fills at most `max` and returns how many; -1: out of memory.
+ */
+int calib_compare(const struct calibration *measured, const struct calibration *other,
+                  struct calibration_residual *r, size_t max, struct base_error *e);
 
 #endif

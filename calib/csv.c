@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "calib/csv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "base/units.h"
 
+#define HOUR_PS INT64_C(3600000000000000)
 enum { LINE_MAX_BYTES = 4096, COLUMNS_MAX = 64 };
 
 struct csv {
@@ -157,4 +159,47 @@ int csv_number(const struct csv *c, int column, int digits, int64_t max, int64_t
     return base_fail_at(e, BASE_INPUT, c->path, c->line, "%s='%s' is not a number in range",
                         c->name[column], c->cell[column]);
   return 0;
+}
+
+/* ------------------------------------------------------------------------------------ times --- */
+
+static const char *const unit_suffix[] = {"_ms",  "_us",  "_ns",  "_s",  "_ps",
+                                          "(ms)", "(us)", "(ns)", "(s)", ""};
+
+int csv_time_column(const struct csv *c, const char *name, const char *unit, int *column,
+                    struct base_error *e)
+{
+  size_t stem = strlen(name), u = strlen(unit);
+  char text[64];
+  *column = csv_column(c, name, NULL);
+  if (*column >= 0)
+    return 0;
+  if (stem > u + 1 && name[stem - u - 1] == '_' && !strcmp(name + stem - u, unit))
+    stem -= u + 1;
+  for (size_t i = 0; i < sizeof unit_suffix / sizeof unit_suffix[0]; i++) {
+    snprintf(text, sizeof text, "%.*s%s", (int)stem, name, unit_suffix[i]);
+    if (strcmp(text, name) && csv_column(c, text, NULL) >= 0)
+      return base_fail_at(e, BASE_INPUT, c->path, 1,
+                          "the header has the time as '%s', but these tables are in %s; convert "
+                          "the column and name it '%s'",
+                          text, strcmp(unit, "us") ? "milliseconds" : "microseconds", name);
+  }
+  *column = csv_column(c, name, e);
+  return -1;
+}
+
+int csv_time(const struct csv *c, int column, int digits, int64_t *ps, struct base_error *e)
+{
+  const char *cell = c->cell[column];
+  size_t n = strlen(cell);
+  if (n && strchr("smun\xb5", cell[n - 1]) && strspn(cell, "0123456789.") > 0)
+    return base_fail_at(e, BASE_INPUT, c->path, c->line,
+                        "the time '%.40s' has a unit of its own, which contradicts the header; "
+                        "write the bare number",
+                        cell);
+  if (csv_number(c, column, digits, HOUR_PS, ps, e))
+    return -1;
+  return *ps > 0 ? 0
+                 : base_fail_at(e, BASE_INPUT, c->path, c->line, "a time must be above 0, not '%s'",
+                                cell);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "calib/fit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,34 @@ void fit_errors_close(struct fit_errors *f, const char *curve, struct calibratio
   }
   free(f->ppb);
   f->ppb = NULL;
+}
+
+int fit_thirds_init(struct fit_thirds *t, size_t max)
+{
+  *t = (struct fit_thirds){0};
+  for (int i = 0; i < 3; i++)
+    if (fit_errors_init(&t->f[i], max)) {
+      fit_thirds_free(t);
+      return -1;
+    }
+  return 0;
+}
+
+void fit_thirds_free(struct fit_thirds *t)
+{
+  for (int i = 0; i < 3; i++)
+    free(t->f[i].ppb);
+  *t = (struct fit_thirds){0};
+}
+
+void fit_thirds_close(struct fit_thirds *t, const char *name, struct calibration_residual *r)
+{
+  static const char *const part[] = {"", "small ", "large "};
+  for (int i = 0; i < 3; i++) {
+    char full[48];
+    snprintf(full, sizeof full, "%s%.36s", part[i], name);
+    fit_errors_close(&t->f[i], full, &r[i]);
+  }
 }
 
 /* Is sample i held out? */

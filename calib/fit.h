@@ -25,6 +25,16 @@ void fit_errors_add(struct fit_errors *f, int64_t predicted, int64_t measured);
 /* Sorts, summarises and frees. */
 void fit_errors_close(struct fit_errors *f, const char *curve, struct calibration_residual *r);
 
+/* Errors of all, of the small and of the large (by time) of what was held out. */
+struct fit_thirds {
+  struct fit_errors f[3];
+};
+/* Room for `max` errors; -1 when out of memory, with nothing left to free. */
+int fit_thirds_init(struct fit_thirds *t, size_t max);
+/* Summarises into r[3], named NAME, "small NAME", "large NAME", and frees. */
+void fit_thirds_close(struct fit_thirds *t, const char *name, struct calibration_residual *r);
+void fit_thirds_free(struct fit_thirds *t);
+
 /* Held-out knots of a curve, each predicted from its two neighbours. */
 int fit_curve_errors(const struct calibration_curve *v, const char *name,
                      struct calibration_residual *r, struct base_error *e);

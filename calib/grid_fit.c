@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "calib/grid_fit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,71 +157,99 @@ int grid_make(struct lattice *l, uint32_t rank, const uint32_t *order,
 
 /* --------------------------------------------------------------------------------- hold-out --- */
 
-static int held_out(size_t i)
+/* Is there a point before and behind this one on some line along an axis? */
+static int is_inner(const struct lattice *l, const struct grid_point *p)
 {
-  return i % 5 == 4;
+  size_t at = 0, stride = 1;
+  for (uint32_t a = 0; a < l->rank; a++)
+    at = at * l->n[a] + find(l->x[a], l->n[a], p->x[a]);
+  for (uint32_t a = l->rank; a-- > 0; stride *= l->n[a]) {
+    uint32_t i = find(l->x[a], l->n[a], p->x[a]), j = i, k = i + 1;
+    while (j > 0 && l->y[at - (i - j + 1) * stride] == HOLE)
+      j--;
+    while (k < l->n[a] && l->y[at + (k - i) * stride] == HOLE)
+      k++;
+    if (j > 0 && k < l->n[a])
+      return 1;
+  }
+  return 0;
 }
 
-static int64_t median_of_held(const struct grid_point *point, size_t n, int64_t *ps)
+/* Marks every fifth inner point: a point at an edge can only be extrapolated, which says nothing of
+ * what lies between points. */
+static int mark_held(uint32_t rank, const struct grid_point *point, size_t n, unsigned char *held,
+                     struct base_error *e)
+{
+  struct lattice l = {.rank = rank};
+  size_t inner = 0;
+  int rc = place_points(&l, point, n, e);
+  for (size_t i = 0; !rc && i < n; i++)
+    held[i] = is_inner(&l, &point[i]) && inner++ % 5 == 4;
+  lattice_free(&l);
+  return rc;
+}
+
+static int64_t median_of_held(const struct grid_point *point, size_t n, const unsigned char *held,
+                              int64_t *ps)
 {
   size_t m = 0;
   for (size_t i = 0; i < n; i++)
-    if (held_out(i))
+    if (held[i])
       ps[m++] = point[i].ps;
   base_sort_int64(ps, m);
   return m ? ps[m / 2] : 0;
 }
 
-static void judge(const struct lattice *l, const struct grid_point *point, size_t n, int64_t median,
-                  struct fit_errors f[3])
+static void judge(const struct lattice *l, const struct grid_point *point, size_t n,
+                  const unsigned char *held, int64_t median, struct fit_thirds *t)
 {
   for (size_t i = 0; i < n; i++) {
     struct lattice_point at[LATTICE_RANK];
     int large = point[i].ps >= median;
-    f[0].samples++;
-    f[1 + large].samples++;
-    if (!held_out(i))
+    t->f[0].samples++;
+    t->f[1 + large].samples++;
+    if (!held[i])
       continue;
     for (uint32_t a = 0; a < l->rank; a++)
       at[a] = (struct lattice_point){point[i].x[a], 1};
     int64_t guess = lattice_value(l, at);
-    fit_errors_add(&f[0], guess, point[i].ps);
-    fit_errors_add(&f[1 + large], guess, point[i].ps);
+    fit_errors_add(&t->f[0], guess, point[i].ps);
+    fit_errors_add(&t->f[1 + large], guess, point[i].ps);
   }
+}
+
+int grid_judge(uint32_t rank, const uint32_t *order, const struct grid_point *point, size_t n,
+               struct fit_thirds *t, struct base_error *e)
+{
+  struct lattice l = {0};
+  struct grid_point *train = calloc(n + 1, sizeof *train);
+  int64_t *ps = malloc((n + 1) * sizeof *ps);
+  unsigned char *held = calloc(n + 1, 1);
+  size_t m = 0;
+  int rc = train && ps && held ? mark_held(rank, point, n, held, e) : base_fail_memory(e);
+  for (size_t i = 0; !rc && i < n; i++)
+    if (!held[i])
+      train[m++] = point[i];
+  if (!rc)
+    rc = grid_make(&l, rank, order, train, m, e);
+  if (!rc)
+    judge(&l, point, n, held, median_of_held(point, n, held, ps), t);
+  free(train);
+  free(held);
+  free(ps);
+  lattice_free(&l);
+  return rc;
 }
 
 int grid_errors(uint32_t rank, const uint32_t *order, const struct grid_point *point, size_t n,
                 const char *name, struct calibration_residual *r, struct base_error *e)
 {
-  static const char *const part[] = {"", "small ", "large "};
-  struct fit_errors f[3] = {{0}, {0}, {0}};
-  struct lattice l = {0};
-  int rc = -1;
-  struct grid_point *train = calloc(n + 1, sizeof *train);
-  int64_t *ps = malloc((n + 1) * sizeof *ps);
-  size_t m = 0;
-  if (!train || !ps || fit_errors_init(&f[0], n) || fit_errors_init(&f[1], n) ||
-      fit_errors_init(&f[2], n)) {
-    base_fail_memory(e);
-    goto free_all;
-  }
-  for (size_t i = 0; i < n; i++)
-    if (!held_out(i))
-      train[m++] = point[i];
-  if (grid_make(&l, rank, order, train, m, e))
-    goto free_all;
-  judge(&l, point, n, median_of_held(point, n, ps), f);
-  for (int i = 0; i < 3; i++) {
-    char full[48];
-    snprintf(full, sizeof full, "%s%.36s", part[i], name);
-    fit_errors_close(&f[i], full, &r[i]);
-  }
-  rc = 0;
-free_all:
-  for (int i = 0; i < 3; i++)
-    free(f[i].ppb);
-  free(train);
-  free(ps);
-  lattice_free(&l);
+  struct fit_thirds t;
+  if (fit_thirds_init(&t, n))
+    return base_fail_memory(e);
+  int rc = grid_judge(rank, order, point, n, &t, e);
+  if (!rc)
+    fit_thirds_close(&t, name, r);
+  fit_thirds_free(&t);
   return rc;
 }

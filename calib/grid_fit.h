@@ -14,6 +14,7 @@
 #include "models/lattice.h"
 
 struct calibration_residual;
+struct fit_thirds;
 
 struct grid_point {
   int64_t x[LATTICE_RANK], ps;
@@ -27,9 +28,14 @@ struct grid_point {
 int grid_make(struct lattice *l, uint32_t rank, const uint32_t *order,
               const struct grid_point *point, size_t n, struct base_error *e);
 
-/* Every fifth point against a grid made of the others: all of them, those quicker than their
+/* Every fifth inner point (one that has measured points before and behind it along some axis), in
+ * the order given, against a grid made of the others: all of them, those quicker than their
  * median, the others. Fills r[3], named NAME, "small NAME", "large NAME". */
 int grid_errors(uint32_t rank, const uint32_t *order, const struct grid_point *point, size_t n,
                 const char *name, struct calibration_residual *r, struct base_error *e);
+
+/* The same, added to errors that have room for n more. */
+int grid_judge(uint32_t rank, const uint32_t *order, const struct grid_point *point, size_t n,
+               struct fit_thirds *t, struct base_error *e);
 
 #endif

@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calib/assemble.h"
 #include "calib/calib.h"
+#include "calib/collective.h"
 #include "calib/fit.h"
 #include "calib/grid_fit.h"
+#include "calib/operator_sum.h"
 #include "calib/operators.h"
 #include "calib/skew.h"
 #include "calib/source.h"
@@ -13,8 +16,6 @@
 #include "models/calibration.h"
 #include "models/gpu.h"
 #include "models/llm.h"
-
-enum { RESIDUALS_MAX = 24, SAMPLES_MAX = 24 };
 
 #define REPOSITORY "https://github.com/casys-kaist/LLMServingSim"
 
@@ -27,41 +28,7 @@ struct import {
   struct calibration *c;
 };
 
-static struct calibration_residual *next_residuals(struct import *im, uint32_t n)
-{
-  im->c->nresiduals += n;
-  return &im->c->residual[im->c->nresiduals - n];
-}
-
 /* ---------------------------------------------------------------------------- operator sums --- */
-
-/* An operator's rows in a sorted table. */
-struct span {
-  const struct operator_row *row;
-  size_t n;
-};
-
-static struct span rows_of(const struct operator_row *row, size_t n, int op)
-{
-  struct span s = {row, 0};
-  while (n && s.row->op != op)
-    s.row++, n--;
-  while (s.n < n && s.row[s.n].op == op)
-    s.n++;
-  return s;
-}
-
-/* An operator's time at x: linear between its rows, the nearest outside. */
-static int64_t time_at(const struct span *s, int64_t x)
-{
-  size_t i = 0;
-  while (i < s->n && s->row[i].x < x)
-    i++;
-  if (i == 0 || i == s->n)
-    return s->row[i ? i - 1 : 0].ps;
-  const struct operator_row *a = &s->row[i - 1], *b = &s->row[i];
-  return a->ps + (int64_t)((__int128)(b->ps - a->ps) * (x - a->x) / (b->x - a->x));
-}
 
 /* Every operator that the model runs must be there, and no other. */
 static int check_operators(const struct import *im, const struct operator_row *row, size_t n,
@@ -70,7 +37,7 @@ static int check_operators(const struct import *im, const struct operator_row *r
   const struct llm *m = im->in->model;
   for (size_t op = 0; op < operators_nknown; op++) {
     const struct operators_known *k = &operators_known[op];
-    struct span s = rows_of(row, n, (int)op);
+    struct operator_span s = operator_rows(row, n, (int)op);
     if (k->kind != kind)
       continue;
     if (!s.n && (k->need || m->qk_norm))
@@ -86,64 +53,16 @@ static int check_operators(const struct import *im, const struct operator_row *r
   return 0;
 }
 
-/* All x at which any operator was measured, ascending; returns how many. */
-static uint32_t list_x(const struct operator_row *row, size_t n, int64_t *x)
-{
-  uint32_t have = 0;
-  for (size_t i = 0; i < n; i++) {
-    uint32_t j = have;
-    while (j > 0 && x[j - 1] > row[i].x)
-      j--;
-    if (j > 0 && x[j - 1] == row[i].x)
-      continue;
-    memmove(x + j + 1, x + j, (have - j) * sizeof *x);
-    x[j] = row[i].x;
-    have++;
-  }
-  return have;
-}
-
 /* The sum over the operators of a table, each as often as it runs a layer (`step` 0) or a step. */
 static int sum_operators(struct import *im, const struct operator_row *row, size_t n, int step,
                          const char *name, struct calibration_curve *v)
 {
-  v->x = calloc(n + 1, sizeof *v->x);
-  v->y = calloc(n + 1, sizeof *v->y);
-  if (!v->x || !v->y)
-    return base_fail_memory(im->e);
-  v->n = list_x(row, n, v->x);
-  for (size_t op = 0; op < operators_nknown; op++) {
-    int64_t times = step ? operators_known[op].step : operators_known[op].layer;
-    struct span s = rows_of(row, n, (int)op);
-    for (uint32_t i = 0; s.n && times && i < v->n; i++)
-      v->y[i] += times * time_at(&s, v->x[i]);
-  }
-  return fit_curve_errors(v, name, next_residuals(im, 1), im->e);
-}
-
-/*
- * No layer can be quicker than its multiplications at the GPU's peak; half as much again is allowed
- * for clocks above those of the data sheet. What is quicker was measured on another GPU, of another
- * model or group, or is in another unit.
- */
-static int check_peak(const struct import *im, const struct calibration_curve *v)
-{
-  const struct llm *m = im->in->model;
-  int64_t h = m->hidden, q = (int64_t)m->q_heads * m->head_dim,
-          kv = (int64_t)m->kv_heads * m->head_dim;
-  __int128 flops = (__int128)2 * (h * (q + 2 * kv) + q * h + 3 * h * m->intermediate) / im->in->tp;
-  for (uint32_t i = 0; i < v->n; i++) {
-    int64_t least = (int64_t)(flops * v->x[i] * 1000000000000 / im->in->gpu->bf16_flops);
-    if (v->y[i] < least / 3 * 2)
-      return base_fail_at(
-          im->e, BASE_INPUT, im->t.path[OPERATORS_DENSE], 0,
-          "a layer of '%s' takes %.1f us at %lld tokens, but at the peak of '%s' "
-          "its multiplications alone take %.1f us; are the model, the GPU, --tp and "
-          "the unit right?",
-          m->name, (double)v->y[i] / 1e6, (long long)v->x[i], im->in->gpu->name,
-          (double)least / 1e6);
-  }
-  return 0;
+  int64_t times[32];
+  for (size_t op = 0; op < operators_nknown; op++)
+    times[op] = step ? operators_known[op].step : operators_known[op].layer;
+  if (operator_sum(v, row, n, times, operators_nknown, im->e))
+    return -1;
+  return fit_curve_errors(v, name, assemble_residuals(im->c, 1), im->e);
 }
 
 static int make_dense(struct import *im)
@@ -154,7 +73,8 @@ static int make_dense(struct import *im)
       check_operators(im, t->sequence, t->nsequence, OPERATORS_SEQUENCE))
     return -1;
   return sum_operators(im, t->dense, t->ndense, 0, "dense layer over tokens", &c->body) ||
-                 check_peak(im, &c->body) ||
+                 assemble_check_peak(c, im->in->model, im->in->gpu, t->path[OPERATORS_DENSE],
+                                     im->e) ||
                  sum_operators(im, t->dense, t->ndense, 1, "embedding and final norm", &c->once) ||
                  sum_operators(im, t->sequence, t->nsequence, 1, "head and sampler", &c->head)
              ? -1
@@ -206,7 +126,7 @@ static int fit_grid(struct import *im, const struct stratum *s, struct grid_poin
 {
   size_t n;
   if (list_points(im, s, point, &n) ||
-      grid_errors(s->rank, s->order, point, n, s->name, next_residuals(im, 3), im->e))
+      grid_errors(s->rank, s->order, point, n, s->name, assemble_residuals(im->c, 3), im->e))
     return -1;
   return l ? grid_make(l, s->rank, s->order, point, n, im->e) : 0;
 }
@@ -222,7 +142,7 @@ static int make_decode(struct import *im)
   for (size_t i = 0; i < im->t.nattention; i++) {
     const struct operators_attention_row *r = &im->t.attention[i];
     if (in_stratum(r, &decode))
-      t.row[t.n++] = (struct attention_row){r->x[2], r->x[3], 1, r->ps};
+      t.row[t.n++] = (struct attention_row){r->x[2], r->x[3], 1, r->ps, r->line};
   }
   int rc = fit_decode(&t, &im->c->decode, &unused, im->e);
   attention_free(&t);
@@ -252,91 +172,34 @@ static int make_skew(struct import *im)
             im->talk);
     return 0;
   }
-  return skew_fit(t->skew, t->nskew, 0, &im->c->skew_decode, next_residuals(im, 2), im->e) ||
-                 skew_fit(t->skew, t->nskew, 1, &im->c->skew_mixed, next_residuals(im, 2), im->e)
+  return skew_fit(t->skew, t->nskew, 0, &im->c->skew_decode, assemble_residuals(im->c, 2), im->e) ||
+                 skew_fit(t->skew, t->nskew, 1, &im->c->skew_mixed, assemble_residuals(im->c, 2),
+                          im->e)
              ? -1
              : 0;
-}
-
-/*
- * Without measurements: what the GPUs' link lets through at its peak, 2 (tp - 1) / tp times the
- * bytes for an all-reduce, and the quickest measured kernel's time for each of its two phases as
- * launch. A bound from below, said so wherever the calibration is used.
- */
-static int derive_collectives(struct import *im)
-{
-  struct calibration_curve *v = &im->c->collective;
-  const int64_t most = INT64_C(1) << 32, tp = im->in->tp, link = im->in->gpu->host_link_bytes_per_s;
-  int64_t launch = INT64_MAX;
-  for (size_t i = 0; i < im->t.ndense; i++)
-    launch = im->t.dense[i].ps < launch ? im->t.dense[i].ps : launch;
-  v->x = calloc(2, sizeof *v->x);
-  v->y = calloc(2, sizeof *v->y);
-  if (!v->x || !v->y)
-    return base_fail_memory(im->e);
-  v->n = 2;
-  v->x[1] = most;
-  v->y[0] = 2 * launch;
-  v->y[1] = 2 * launch +
-            (int64_t)((__int128)2 * (tp - 1) * most * 1000000000000 / ((__int128)tp * link));
-  snprintf(im->c->collective_note, sizeof im->c->collective_note,
-           "derived, not measured: the peak of the link of '%.40s'", im->in->gpu->name);
-  if (im->talk)
-    fprintf(im->talk,
-            "there is no all-reduce table: collectives are %s; give a measured one for this GPU "
-            "and %u GPUs if you can\n",
-            im->c->collective_note, im->in->tp);
-  return 0;
 }
 
 static int make_collectives(struct import *im)
 {
   const struct operators *t = &im->t;
-  struct calibration_curve *v = &im->c->collective;
-  source_text(im->c->collective_note, sizeof im->c->collective_note, "none: one GPU");
-  if (im->in->tp == 1)
-    return 0;
-  if (!t->ncollective)
-    return derive_collectives(im);
-  source_text(im->c->collective_note, sizeof im->c->collective_note, "measured");
-  v->x = calloc(t->ncollective, sizeof *v->x);
-  v->y = calloc(t->ncollective, sizeof *v->y);
-  if (!v->x || !v->y)
-    return base_fail_memory(im->e);
-  v->n = (uint32_t)t->ncollective;
-  for (size_t i = 0; i < t->ncollective; i++) {
-    v->x[i] = t->collective[i].bytes;
-    v->y[i] = t->collective[i].ps;
-  }
-  return fit_curve_errors(v, "all-reduce over bytes", next_residuals(im, 1), im->e);
+  int64_t launch = INT64_MAX; /* of a phase: the quickest measured kernel's time */
+  if (im->in->tp > 1 && t->ncollective)
+    return collective_take(im->c, t->collective, t->ncollective, assemble_residuals(im->c, 1),
+                           im->e);
+  for (size_t i = 0; i < t->ndense; i++)
+    launch = t->dense[i].ps < launch ? t->dense[i].ps : launch;
+  return collective_derive(im->c, im->in->gpu, launch, im->talk, im->e);
 }
 
 /* ---------------------------------------------------------------------------------- samples --- */
-
-static struct calibration_samples *new_samples(struct import *im, const char *name,
-                                               const char *columns, uint32_t width, size_t n)
-{
-  struct calibration_samples *s = &im->c->sample[im->c->nsamples];
-  source_text(s->name, sizeof s->name, name);
-  source_text(s->columns, sizeof s->columns, columns);
-  s->width = width;
-  s->v = calloc(n * width + 1, sizeof *s->v);
-  if (!s->v) {
-    base_fail_memory(im->e);
-    return NULL;
-  }
-  im->c->nsamples++;
-  s->n = (uint32_t)n;
-  return s;
-}
 
 static int keep_operators(struct import *im, const struct operator_row *row, size_t n,
                           const char *columns)
 {
   for (size_t i = 0; i < n;) {
-    struct span s = rows_of(row + i, n - i, row[i].op);
-    struct calibration_samples *to = new_samples(im, operators_known[row[i].op].name, columns, 2,
-                                                 s.n);
+    struct operator_span s = operator_rows(row + i, n - i, row[i].op);
+    struct calibration_samples *to = assemble_samples(im->c, operators_known[row[i].op].name,
+                                                      columns, 2, s.n, im->e);
     if (!to)
       return -1;
     for (size_t j = 0; j < s.n; j++) {
@@ -351,8 +214,8 @@ static int keep_operators(struct import *im, const struct operator_row *row, siz
 static int keep_attention(struct import *im)
 {
   const struct operators *t = &im->t;
-  struct calibration_samples *s = new_samples(im, "attention", "chunk,history,rows,ctx,time_ps", 5,
-                                              t->nattention);
+  struct calibration_samples *s = assemble_samples(
+      im->c, "attention", "chunk,history,rows,ctx,time_ps", 5, t->nattention, im->e);
   for (size_t i = 0; s && i < t->nattention; i++) {
     memcpy(s->v + 5 * i, t->attention[i].x, 4 * sizeof *s->v);
     s->v[5 * i + 4] = t->attention[i].ps;
@@ -365,8 +228,8 @@ static int keep_skew(struct import *im)
   const struct operators *t = &im->t;
   if (!t->nskew)
     return 0;
-  struct calibration_samples *s = new_samples(im, "uneven batches",
-                                              "chunk,rows,mean_ps,max_ps,skew_ps", 5, t->nskew);
+  struct calibration_samples *s = assemble_samples(
+      im->c, "uneven batches", "chunk,rows,mean_ps,max_ps,skew_ps", 5, t->nskew, im->e);
   for (size_t i = 0; s && i < t->nskew; i++) {
     const struct operators_skew_row *r = &t->skew[i];
     const int64_t v[] = {r->chunk, r->rows, r->mean_ps, r->max_ps, r->skew_ps};
@@ -412,13 +275,6 @@ static int import_all(struct import *im)
 {
   struct calibration *c = im->c;
   const struct calib_operators *in = im->in;
-  c->residual = calloc(RESIDUALS_MAX, sizeof *c->residual);
-  c->source = calloc(SOURCE_FILES_MAX, sizeof *c->source);
-  c->sample = calloc(SAMPLES_MAX, sizeof *c->sample);
-  if (!c->residual || !c->source || !c->sample)
-    return base_fail_memory(im->e);
-  c->law = CALIBRATION_TABLES;
-  source_describe(c, in->model, in->gpu, "bfloat16", "bfloat16", in->tp);
   if (operators_load(&im->t, in->path, in->npaths, in->tp, in->gpu->device, im->e) ||
       note_sources(im) || make_dense(im) || make_attention(im) || make_skew(im) ||
       make_collectives(im) || keep_samples(im))
@@ -438,11 +294,10 @@ struct calibration *calib_fit_llmservingsim(const struct calib_operators *in, FI
               in->model->q_heads, in->model->name);
     return NULL;
   }
-  im.c = calloc(1, sizeof *im.c);
-  if (!im.c) {
-    base_fail_memory(e);
+  const struct assemble_of of = {in->model, in->gpu, "bfloat16", "bfloat16", in->tp};
+  im.c = assemble_begin(&of, e);
+  if (!im.c)
     return NULL;
-  }
   int rc = import_all(&im);
   operators_free(&im.t);
   if (rc) {

@@ -1,21 +1,44 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 liblull_a_SOURCES += \
   %D%/aiconfigurator.c \
+  %D%/aiconfigurator_tables.c \
+  %D%/assemble.c \
+  %D%/assemble.h \
   %D%/calib.h \
+  %D%/chunk_fit.c \
+  %D%/chunk_fit.h \
+  %D%/collective.c \
+  %D%/collective.h \
+  %D%/compare.c \
   %D%/csv.c \
   %D%/csv.h \
+  %D%/derive.c \
+  %D%/falls.c \
+  %D%/falls.h \
   %D%/fit.c \
   %D%/fit.h \
   %D%/fit_prefill.c \
+  %D%/gemm_fit.c \
+  %D%/gemm_fit.h \
   %D%/grid_fit.c \
   %D%/grid_fit.h \
   %D%/llmservingsim.c \
+  %D%/operator_sum.c \
+  %D%/operator_sum.h \
   %D%/operators.c \
   %D%/operators.h \
   %D%/operators_falls.c \
+  %D%/roofline.c \
+  %D%/roofline.h \
   %D%/skew.c \
   %D%/skew.h \
   %D%/source.c \
   %D%/source.h \
+  %D%/splitwise.c \
+  %D%/surface.c \
+  %D%/surface.h \
   %D%/tables.c \
-  %D%/tables.h
+  %D%/tables.h \
+  %D%/vidur.c \
+  %D%/vidur.h \
+  %D%/vidur_tables.c

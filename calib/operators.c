@@ -7,7 +7,6 @@
 #include "calib/csv.h"
 
 enum { SIZE_LIMIT = 1 << 24, HEAD_BYTES = 2 /* of a bf16 element */ };
-#define HOUR_PS INT64_C(3600000000000000)
 
 const char *const operators_kind_name[OPERATORS_KINDS] = {"dense", "per_sequence", "attention",
                                                           "skew", "all-reduce"};
@@ -64,43 +63,6 @@ struct reading {
   struct base_error *e;
 };
 
-/* The column of a time NAME_us. A header that has it in another unit contradicts the table. */
-static int time_column(const struct reading *r, const char *name, int *column)
-{
-  static const char *const other[] = {"_ms", "_ns", "_s", "_ps", ""};
-  size_t stem = strlen(name) - 3;
-  char text[32];
-  *column = csv_column(r->c, name, NULL);
-  if (*column >= 0)
-    return 0;
-  for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
-    snprintf(text, sizeof text, "%.*s%s", (int)stem, name, other[i]);
-    if (csv_column(r->c, text, NULL) >= 0)
-      return base_fail_at(r->e, BASE_INPUT, csv_path(r->c), 1,
-                          "the header has the time as '%s', but these tables are in microseconds; "
-                          "convert the column and name it '%s'",
-                          text, name);
-  }
-  return csv_column(r->c, name, r->e);
-}
-
-/* A time in the row, ps, above 0. `digits`: that its unit is above a ps. */
-static int read_time(const struct reading *r, int column, int digits, int64_t *ps)
-{
-  const char *cell = csv_cell(r->c, column);
-  size_t n = strlen(cell);
-  if (n && strchr("smuµn", cell[n - 1]) && strspn(cell, "0123456789.") > 0)
-    return base_fail_at(r->e, BASE_INPUT, csv_path(r->c), csv_line(r->c),
-                        "the time '%.40s' has a unit of its own, which contradicts the header; "
-                        "write the bare number",
-                        cell);
-  if (csv_number(r->c, column, digits, HOUR_PS, ps, r->e))
-    return -1;
-  if (*ps > 0)
-    return 0;
-  return base_fail_at(r->e, BASE_INPUT, csv_path(r->c), csv_line(r->c), "a time must be above 0");
-}
-
 static int find_columns(struct reading *r, const char *const *name, int n)
 {
   for (int i = 0; i < n; i++)
@@ -147,13 +109,13 @@ static int read_operators(struct reading *r, int kind)
   struct operator_row **rows = kind == OPERATORS_DENSE ? &r->t->dense : &r->t->sequence;
   size_t *n = kind == OPERATORS_DENSE ? &r->t->ndense : &r->t->nsequence;
   int rc;
-  if (find_columns(r, name, 2) || time_column(r, "time_us", &r->column[2]))
+  if (find_columns(r, name, 2) || csv_time_column(r->c, "time_us", "us", &r->column[2], r->e))
     return -1;
   while ((rc = csv_next(r->c, r->e)) > 0) {
     struct operator_row row = {.line = csv_line(r->c)};
     if (read_operator(r, kind, &row.op) ||
         csv_number(r->c, r->column[1], 0, SIZE_LIMIT, &row.x, r->e) ||
-        read_time(r, r->column[2], 6, &row.ps))
+        csv_time(r->c, r->column[2], 6, &row.ps, r->e))
       return -1;
     if (row.x < 1)
       return base_fail_at(r->e, BASE_INPUT, csv_path(r->c), csv_line(r->c), "%s must be above 0",
@@ -185,14 +147,14 @@ static int read_attention(struct reading *r)
   static const char *const name[] = {"prefill_chunk", "kv_prefill", "n_decode", "kv_decode"};
   struct operators *t = r->t;
   int rc;
-  if (find_columns(r, name, 4) || time_column(r, "time_us", &r->column[4]))
+  if (find_columns(r, name, 4) || csv_time_column(r->c, "time_us", "us", &r->column[4], r->e))
     return -1;
   while ((rc = csv_next(r->c, r->e)) > 0) {
     struct operators_attention_row row = {.line = csv_line(r->c)};
     for (int i = 0; i < 4; i++)
       if (csv_number(r->c, r->column[i], 0, SIZE_LIMIT, &row.x[i], r->e))
         return -1;
-    if (read_time(r, r->column[4], 6, &row.ps) || check_attention(r, &row))
+    if (csv_time(r->c, r->column[4], 6, &row.ps, r->e) || check_attention(r, &row))
       return -1;
     struct operators_attention_row *more = grow(t->attention, t->nattention, sizeof row, r->e);
     if (!more)
@@ -208,15 +170,17 @@ static int read_skew(struct reading *r)
   static const char *const name[] = {"pc", "n"};
   struct operators *t = r->t;
   int rc;
-  if (find_columns(r, name, 2) || time_column(r, "t_mean_us", &r->column[2]) ||
-      time_column(r, "t_max_us", &r->column[3]) || time_column(r, "t_skew_us", &r->column[4]))
+  if (find_columns(r, name, 2) || csv_time_column(r->c, "t_mean_us", "us", &r->column[2], r->e) ||
+      csv_time_column(r->c, "t_max_us", "us", &r->column[3], r->e) ||
+      csv_time_column(r->c, "t_skew_us", "us", &r->column[4], r->e))
     return -1;
   while ((rc = csv_next(r->c, r->e)) > 0) {
     struct operators_skew_row row = {0};
     if (csv_number(r->c, r->column[0], 0, SIZE_LIMIT, &row.chunk, r->e) ||
         csv_number(r->c, r->column[1], 0, SIZE_LIMIT, &row.rows, r->e) ||
-        read_time(r, r->column[2], 6, &row.mean_ps) || read_time(r, r->column[3], 6, &row.max_ps) ||
-        read_time(r, r->column[4], 6, &row.skew_ps))
+        csv_time(r->c, r->column[2], 6, &row.mean_ps, r->e) ||
+        csv_time(r->c, r->column[3], 6, &row.max_ps, r->e) ||
+        csv_time(r->c, r->column[4], 6, &row.skew_ps, r->e))
       return -1;
     struct operators_skew_row *more = grow(t->skew, t->nskew, sizeof row, r->e);
     if (!more)
@@ -261,12 +225,11 @@ static int note_collective(const struct reading *r)
 static int read_collective(struct reading *r)
 {
   const char *const name[] = {
-      "num_gpus", "message_size",
-      "op_name",  csv_column(r->c, "nccl_dtype", NULL) >= 0 ? "nccl_dtype" : "allreduce_dtype",
-      "device",   "latency"};
+      "num_gpus", "message_size", "op_name",
+      csv_column(r->c, "nccl_dtype", NULL) >= 0 ? "nccl_dtype" : "allreduce_dtype", "device"};
   struct operators *t = r->t;
   int rc;
-  if (find_columns(r, name, 6))
+  if (find_columns(r, name, 5) || csv_time_column(r->c, "latency", "ms", &r->column[5], r->e))
     return -1;
   while ((rc = csv_next(r->c, r->e)) > 0) {
     struct operators_collective_row row = {.line = csv_line(r->c)};
@@ -275,7 +238,7 @@ static int read_collective(struct reading *r)
       continue;
     if (w < 0 || note_collective(r) ||
         csv_number(r->c, r->column[1], 0, INT64_C(1) << 40, &row.bytes, r->e) ||
-        read_time(r, r->column[5], 9, &row.ps))
+        csv_time(r->c, r->column[5], 9, &row.ps, r->e))
       return -1;
     row.bytes *= HEAD_BYTES; /* the table counts elements */
     struct operators_collective_row *more = grow(t->collective, t->ncollective, sizeof row, r->e);
@@ -426,6 +389,23 @@ int operators_load(struct operators *t, const char *const *path, size_t n, uint3
                  sort_attention(t, e) || sort_collective(t, e)
              ? -1
              : 0;
+}
+
+int operators_load_collective(struct operators *t, const char *path, uint32_t tp,
+                              const char *device, struct base_error *e)
+{
+  if (load_file(t, path, tp, device, e))
+    return -1;
+  if (!t->path[OPERATORS_COLLECTIVE])
+    return base_fail_at(e, BASE_INPUT, path, 1,
+                        "this is no all-reduce table: its columns are num_gpus, message_size, "
+                        "op_name, device, latency and a type");
+  if (!t->ncollective)
+    return base_fail_at(e, BASE_INPUT, path, 0,
+                        "there is no all-reduce of %u GPUs in two-byte "
+                        "numbers, launched from a graph where that is told",
+                        tp);
+  return sort_collective(t, e);
 }
 
 void operators_free(struct operators *t)

@@ -74,6 +74,9 @@ int operators_recognise(const char *path, struct base_error *e);
  * be among them. Of a collective table rows of tp GPUs, device `device`. */
 int operators_load(struct operators *t, const char *const *path, size_t n, uint32_t tp,
                    const char *device, struct base_error *e);
+/* An all-reduce table alone, as of operators_load. */
+int operators_load_collective(struct operators *t, const char *path, uint32_t tp,
+                              const char *device, struct base_error *e);
 void operators_free(struct operators *t);
 /* Tells of times that fall as work grows, with their rows; talk may be NULL. */
 void operators_tell_falls(const struct operators *t, FILE *talk);

@@ -1,59 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Times that fall as work grows: noise, or a kernel that changes its way. They are kept as
  * measured, and told. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "calib/falls.h"
 #include "calib/operators.h"
-
-enum { TOLD = 5 };
-
-/* A row that is quicker than one with less work. */
-struct fall {
-  unsigned line, than;
-  int64_t ppm;
-};
-
-struct falls {
-  struct fall worst[TOLD]; /* by size */
-  size_t n, known;
-};
-
-static void note_fall(struct falls *f, int64_t less_ps, unsigned less, int64_t more_ps,
-                      unsigned more)
-{
-  if (more_ps >= less_ps)
-    return;
-  struct fall x = {more, less, (less_ps - more_ps) * INT64_C(1000000) / less_ps};
-  size_t i = f->known < TOLD ? f->known++ : TOLD;
-  f->n++;
-  for (; i > 0 && f->worst[i - 1].ppm < x.ppm; i--)
-    if (i < TOLD)
-      f->worst[i] = f->worst[i - 1];
-  if (i < TOLD)
-    f->worst[i] = x;
-}
-
-static void tell(const struct falls *f, const char *path, size_t rows, FILE *talk)
-{
-  const char *slash = strrchr(path, '/');
-  if (!f->n)
-    return;
-  fprintf(talk, "%s: %zu of %zu rows are quicker than their neighbour with less work; most:",
-          slash ? slash + 1 : path, f->n, rows);
-  for (size_t i = 0; i < f->known; i++)
-    fprintf(talk, "%s row %u by %.1f%% (than row %u)", i ? "," : "", f->worst[i].line,
-            (double)f->worst[i].ppm / 1e4, f->worst[i].than);
-  fputc('\n', talk);
-}
 
 static void tell_operators(const struct operator_row *row, size_t n, const char *path, FILE *talk)
 {
   struct falls f = {0};
   for (size_t i = 1; i < n; i++)
     if (row[i].op == row[i - 1].op)
-      note_fall(&f, row[i - 1].ps, row[i - 1].line, row[i].ps, row[i].line);
-  tell(&f, path, n, talk);
+      falls_note(&f, row[i - 1].ps, row[i - 1].line, row[i].ps, row[i].line);
+  falls_tell(&f, path, n, talk);
 }
 
 static int same_but_context(const struct operators_attention_row *a,
@@ -88,7 +45,7 @@ void operators_tell_falls(const struct operators *t, FILE *talk)
     if (r->x[0] && (!p || p->ps <= r->ps))
       p = before_in_history(t->attention, r);
     if (p)
-      note_fall(&f, p->ps, p->line, r->ps, r->line);
+      falls_note(&f, p->ps, p->line, r->ps, r->line);
   }
-  tell(&f, t->path[OPERATORS_ATTENTION], t->nattention, talk);
+  falls_tell(&f, t->path[OPERATORS_ATTENTION], t->nattention, talk);
 }

@@ -11,7 +11,6 @@
 typedef __int128 wide;
 
 enum { SIZE_LIMIT = 1 << 24, GROUPS_MAX = 4096 };
-#define HOUR_PS INT64_C(3600000000000000)
 
 /* ------------------------------------------------------------------------- rows of a file --- */
 
@@ -26,9 +25,9 @@ static int find_common(const struct csv *c, struct common *k, struct base_error 
   k->version = csv_column(c, "version", e);
   k->device = csv_column(c, "device", e);
   k->kernel = csv_column(c, "kernel_source", e);
-  k->latency = csv_column(c, "latency", e);
-  return k->framework < 0 || k->version < 0 || k->device < 0 || k->kernel < 0 || k->latency < 0 ? -1
-                                                                                                : 0;
+  if (k->framework < 0 || k->version < 0 || k->device < 0 || k->kernel < 0)
+    return -1;
+  return csv_time_column(c, "latency", "ms", &k->latency, e);
 }
 
 /* Adds a kernel's name to the list, once. A list that is full is left as it is. */
@@ -58,16 +57,6 @@ static int note_origin(const struct csv *c, const struct common *k, const char *
   snprintf(o->device, sizeof o->device, "%s", device);
   note_kernel(o, csv_cell(c, k->kernel));
   return 0;
-}
-
-/* A row's time: its milliseconds as ps, more than 0. */
-static int read_latency(const struct csv *c, const struct common *k, int64_t *ps,
-                        struct base_error *e)
-{
-  if (csv_number(c, k->latency, 9, HOUR_PS, ps, e))
-    return -1;
-  return *ps > 0 ? 0
-                 : base_fail_at(e, BASE_INPUT, csv_path(c), csv_line(c), "a time must be above 0");
 }
 
 /* Room for one more element behind n of them: the array, moved or not; NULL: out of memory. */
@@ -118,10 +107,10 @@ static int compare_gemm(const void *pa, const void *pb)
 static int read_gemm(struct gemm_table *t, const struct csv *c, const struct gemm_columns *k,
                      int dtype, const char *device, struct base_error *e)
 {
-  struct gemm_row r = {.dtype = dtype};
+  struct gemm_row r = {.dtype = dtype, .line = csv_line(c)};
   if (note_origin(c, &k->all, device, &t->origin, e) ||
       csv_number(c, k->m, 0, SIZE_LIMIT, &r.m, e) || csv_number(c, k->n, 0, SIZE_LIMIT, &r.n, e) ||
-      csv_number(c, k->k, 0, SIZE_LIMIT, &r.k, e) || read_latency(c, &k->all, &r.ps, e))
+      csv_number(c, k->k, 0, SIZE_LIMIT, &r.k, e) || csv_time(c, k->all.latency, 9, &r.ps, e))
     return -1;
   return APPEND(t->row, t->n, r, e);
 }
@@ -365,11 +354,11 @@ static int read_attention(struct attention_table *t, const struct csv *c,
                           const struct attention_columns *k, const char *device,
                           struct base_error *e)
 {
-  struct attention_row r;
+  struct attention_row r = {.line = csv_line(c)};
   if (note_origin(c, &k->all, device, &t->origin, e) ||
       csv_number(c, k->batch, 0, 1 << 20, &r.batch, e) ||
       csv_number(c, k->step, 0, SIZE_LIMIT, &r.step, e) ||
-      csv_number(c, k->isl, 0, 1 << 20, &r.isl, e) || read_latency(c, &k->all, &r.ps, e))
+      csv_number(c, k->isl, 0, 1 << 20, &r.isl, e) || csv_time(c, k->all.latency, 9, &r.ps, e))
     return -1;
   if (r.batch < 1 || r.isl < 1)
     return base_fail_at(e, BASE_INPUT, csv_path(c), csv_line(c),

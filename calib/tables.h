@@ -26,6 +26,7 @@ enum table_dtype { TABLE_WEIGHT, TABLE_BF16 };
 struct gemm_row {
   int dtype; /* enum table_dtype */
   int64_t k, n, m, ps;
+  unsigned line;
 };
 
 struct gemm_table {
@@ -56,6 +57,7 @@ size_t gemm_tokens(const struct gemm_table *t, int dtype, int64_t *m, size_t max
 /* One measured attention of `batch` sequences with `step` cached and `isl` new tokens each. */
 struct attention_row {
   int64_t batch, step, isl, ps;
+  unsigned line; /* 0: not known */
 };
 struct attention_table {
   struct attention_row *row; /* owned; by batch, step, isl; no two alike */

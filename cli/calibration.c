@@ -2,19 +2,9 @@
 /* lull calibration: what a calibration holds, and how two differ. */
 #include <string.h>
 
+#include "calib/calib.h"
 #include "cli/commands.h"
 #include "models/calibration.h"
-
-/* A curve as a grid of one axis. */
-static struct lattice curve_grid(const struct calibration_curve *v)
-{
-  return (struct lattice){.rank = 1, .n = {v->n}, .x = {v->x}, .y = v->y};
-}
-
-static struct lattice decode_grid(const struct calibration_grid *g)
-{
-  return (struct lattice){.rank = 2, .n = {g->nrows, g->nctx}, .x = {g->rows, g->ctx}, .y = g->y};
-}
 
 /* The grids of a calibration with the names of their axes; an empty one was not measured. */
 struct part {
@@ -26,17 +16,17 @@ enum { PARTS = 11 };
 static void list_parts(const struct calibration *c, struct part out[PARTS])
 {
   const struct part all[PARTS] = {
-      {"layer", {"tokens"}, curve_grid(&c->body)},
-      {"once a step", {"tokens"}, curve_grid(&c->once)},
-      {"head", {"positions"}, curve_grid(&c->head)},
-      {"draft layer", {"tokens"}, curve_grid(&c->draft_layer)},
-      {"all-reduce", {"bytes"}, curve_grid(&c->collective)},
-      {"decode attention", {"rows", "context"}, decode_grid(&c->decode)},
-      {"prefill attention", {"pairs"}, curve_grid(&c->prefill)},
+      {"layer", {"tokens"}, calibration_curve_lattice(&c->body)},
+      {"once a step", {"tokens"}, calibration_curve_lattice(&c->once)},
+      {"head", {"positions"}, calibration_curve_lattice(&c->head)},
+      {"draft layer", {"tokens"}, calibration_curve_lattice(&c->draft_layer)},
+      {"all-reduce", {"bytes"}, calibration_curve_lattice(&c->collective)},
+      {"decode attention", {"rows", "context"}, calibration_grid_lattice(&c->decode)},
+      {"prefill attention", {"pairs"}, calibration_curve_lattice(&c->prefill)},
       {"prefill attention", {"chunk", "history"}, c->prompt},
       {"mixed attention", {"chunk", "history", "rows", "context"}, c->mixed},
-      {"uneven decode", {"rows"}, curve_grid(&c->skew_decode)},
-      {"uneven mixed", {"rows"}, curve_grid(&c->skew_mixed)},
+      {"uneven decode", {"rows"}, calibration_curve_lattice(&c->skew_decode)},
+      {"uneven mixed", {"rows"}, calibration_curve_lattice(&c->skew_mixed)},
   };
   memcpy(out, all, sizeof all);
 }
@@ -89,6 +79,8 @@ static void print_coverage(const struct calibration *c)
   if (!c->skew_decode.n)
     puts("  uneven batches    not measured: they cost what even ones of their mean do");
   printf("  collectives       %s\n", c->collective_note);
+  if (c->derived[0])
+    printf("  derived           %s: not measured\n", c->derived);
 }
 
 static void print_errors(const struct calibration *c)
@@ -192,6 +184,7 @@ static int differ_identity(const struct calibration *a, const struct calibration
          differ_text("weights", a->weight_dtype, b->weight_dtype) |
          differ_text("KV", a->kv_dtype, b->kv_dtype) |
          differ_text("collectives", a->collective_note, b->collective_note) |
+         differ_text("derived", a->derived, b->derived) |
          differ_number("kind of steps", a->law, b->law) |
          differ_number("tensor parallel", a->tp, b->tp) |
          differ_number("layers", a->layers, b->layers) |
@@ -204,10 +197,7 @@ static int differ_identity(const struct calibration *a, const struct calibration
 static int point_of(const struct lattice *l, size_t cell, const struct lattice *other,
                     struct lattice_point p[LATTICE_RANK])
 {
-  for (uint32_t a = l->rank; a-- > 0;) {
-    p[a] = (struct lattice_point){l->x[a][cell % l->n[a]], 1};
-    cell /= l->n[a];
-  }
+  lattice_cell_point(l, cell, p);
   return !lattice_outside(other, p, 0) && !lattice_outside(other, p, 1);
 }
 
@@ -251,6 +241,23 @@ static int differ_errors(const struct calibration *a, const struct calibration *
   return any;
 }
 
+/* Median and tail of the differences by part; both must be by tables. */
+static int print_distances(const struct calibration *a, const struct calibration *b,
+                           struct base_error *e)
+{
+  struct calibration_residual r[8];
+  int n = a->law == CALIBRATION_TABLES && b->law == CALIBRATION_TABLES
+              ? calib_compare(a, b, r, 8, e)
+              : 0;
+  if (n > 0)
+    printf("size of the difference at points that the first measured\n  %-28s %8s %7s %7s %7s\n",
+           "", "points", "p50", "p95", "max");
+  for (int i = 0; i < n; i++)
+    printf("  %-28s %8u %6.1f%% %6.1f%% %6.1f%%\n", r[i].curve, r[i].samples, 100 * r[i].p50,
+           100 * r[i].p95, 100 * r[i].max);
+  return n < 0 ? -1 : 0;
+}
+
 static int diff(struct cli_line *line, struct base_error *e)
 {
   struct part x[PARTS], y[PARTS];
@@ -264,11 +271,14 @@ static int diff(struct cli_line *line, struct base_error *e)
     for (int i = 0; i < PARTS; i++)
       any |= differ_part(&x[i], &y[i]);
     any |= differ_errors(a, b);
+    if (any && print_distances(a, b, e))
+      goto free_both;
     if (!any && differ_text("digest", a->digest, b->digest))
       any = 1;
     puts(any ? "they differ" : "they are equal");
     rc = any ? BASE_GATE : BASE_OK;
   }
+free_both:
   calibration_free(a);
   calibration_free(b);
   return rc;

@@ -46,17 +46,22 @@ const struct cli_command cli_commands[] = {
      "Reads a whole trace, plain or gzip, and prints its statistics, a name and a value a line: "
      "requests, span, burstiness, lengths, and a CRC-32 of its contents.",
      cli_trace},
-    {"import", CLI_IMPORT, "FILE|DIRECTORY...", 1, -1,
+    {"import", CLI_IMPORT, "FILE|DIRECTORY...", 0, -1,
      "no table is named; 'lull help import' says which are needed",
      "turn measured kernel tables into a calibration file",
      "Fits curves to published kernel timings of one GPU, for the shapes of one model, and writes "
      "them with their residuals and where they come from.\n\n"
      "The tables are CSV files, plain or gzip. From aiconfigurator, in this order: GEMM, context "
-     "(prefill) attention, and generation (decode) attention; --weights and --kv are needed.\n\n"
+     "(prefill) attention, and generation (decode) attention; --weights and --kv are needed. With "
+     "--law tables all-reduce tables may follow, of a custom kernel and of NCCL.\n\n"
      "From llmservingsim, in any order or as a directory: dense, per_sequence and attention; with "
      "a skew table uneven batches are costed, with an all-reduce table of aiconfigurator's the "
      "collectives of a tensor-parallel group. A file is known by its header. Times that fall as "
-     "work grows are told with their rows and kept.",
+     "work grows are told with their rows and kept.\n\n"
+     "From vidur, in any order or as a directory: mlp, perhaps attention, all_reduce and "
+     "send_recv. "
+     "From splitwise: perf_model, whose times are of whole steps. From roofline no file: what it "
+     "makes says everywhere that it is derived, and how far such costs were from measured ones.",
      cli_import},
     {"calibration", CLI_CALIBRATION, "show FILE | diff A B", 2, 3,
      "write 'lull calibration show FILE' or 'lull calibration diff A B'",

@@ -62,20 +62,28 @@ const struct cli_option cli_option_table[] = {
     {"format", 'f', "FORMAT", CLI_STRING, AT(format), CLI_TRACE,
      "Format of the trace: azure, vidur, mooncake or native."},
     {"from", 0, "SOURCE", CLI_STRING, AT(from), CLI_IMPORT,
-     "Whose tables they are: aiconfigurator or llmservingsim."},
+     "Whose tables they are: aiconfigurator, llmservingsim, vidur or splitwise; or roofline: no "
+     "table, all is derived from the shapes of the model and the data sheet of the GPU."},
+    {"law", 0, "LAW", CLI_STRING, AT(law), CLI_IMPORT,
+     "What to make of tables of aiconfigurator: pairs (a curve over attended pairs; element-wise "
+     "kernels are the scenario's) or tables (grids, of one GPU of a tensor-parallel group). "
+     "Default: pairs."},
+    {"derive", 0, NULL, CLI_FLAG, AT(derive), CLI_IMPORT,
+     "Have the attention derived from shapes and data sheet where tables of vidur lack it."},
     {"model", 0, "MODEL", CLI_STRING, AT(model), CLI_IMPORT,
      "Model description, for example qwen3-8b."},
     {"gpu", 0, "GPU", CLI_STRING, AT(gpu), CLI_IMPORT, "GPU description, for example h200-sxm."},
     {"weights", 0, "DTYPE", CLI_STRING, AT(weights), CLI_IMPORT,
-     "Number format of the weights: fp8 or bfloat16. Tables of llmservingsim are bfloat16."},
+     "Number format of the weights: fp8 or bfloat16. Tables of llmservingsim, vidur and splitwise "
+     "are bfloat16."},
     {"kv", 0, "DTYPE", CLI_STRING, AT(kv), CLI_IMPORT,
-     "Number format of the KV cache: fp8 or bfloat16. Tables of llmservingsim are bfloat16."},
+     "Number format of the KV cache: fp8 or bfloat16. Tables of llmservingsim, vidur and "
+     "splitwise are bfloat16."},
     {"tp", 0, "N", CLI_COUNT, AT(tp), CLI_IMPORT,
-     "GPUs of a tensor-parallel group, of one of which the tables of llmservingsim are. Default: "
-     "1."},
+     "GPUs of the tensor-parallel group, of one of which all times are. Default: 1."},
     {"engine", 0, "TEXT", CLI_STRING, AT(engine), CLI_IMPORT,
-     "Engine and version that tables of llmservingsim were measured with, for example 'vLLM "
-     "0.19.0'. Default: what is known of the published files."},
+     "Engine and version that the tables were measured with where they do not say it, for example "
+     "'vLLM 0.19.0'. Default: what is known of the published files."},
     {"output", 'o', "FILE", CLI_STRING, AT(output), CLI_IMPORT,
      "Calibration file to write (HDF5)."},
     {"max-seqs", 0, "N", CLI_COUNT, AT(max_seqs), CLI_CALIBRATION,

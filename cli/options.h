@@ -23,13 +23,15 @@ struct cli_options {
   int explain_fit, no_fast_forward, quiet, no_sweeps;
   struct scenario_override *set; /* [nset], owned; targets owned too */
   uint32_t nset;
-  const char *measured, *fit;                    /* validate: file, what is fitted */
-  const char **gate;                             /* validate: [ngates], owned; texts borrowed */
+  const char *measured, *fit; /* validate: file, what is fitted */
+  const char **gate;          /* validate: [ngates], owned; texts borrowed */
   uint32_t ngates;
   const char *format;                            /* trace */
   const char *from, *model, *gpu, *weights, *kv; /* import */
   const char *output;                            /* import: file to write */
   const char *engine;                            /* import: engine of tables that do not say it */
+  const char *law;                               /* import: pairs or tables; NULL: pairs */
+  int derive;                                    /* import: attention may be derived */
   uint64_t tp;                                   /* import: GPUs of a group; 0: one */
   uint64_t max_seqs, token_budget, max_context;  /* calibration show; 0: not given */
   const char *workload;                          /* bench */

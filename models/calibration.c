@@ -67,6 +67,11 @@ static void hash_tables(struct sha256_ctx *h, const struct calibration *c)
 {
   hash_number(h, c->tp);
   hash_texts(h, c, &calibration_table_texts);
+  for (size_t i = 0; i < calibration_option_texts.n; i++) {
+    const char *text = calibration_at(c, &calibration_option_texts.item[i]);
+    if (*text)
+      sha256_update(h, strlen(text) + 1, (const uint8_t *)text);
+  }
   for (int i = 0; i < CALIBRATION_LATTICES; i++) {
     const struct lattice *l = calibration_lattice_of(c, &calibration_lattices[i]);
     for (uint32_t a = 0; a < l->rank; a++)

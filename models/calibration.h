@@ -39,6 +39,8 @@ struct calibration_grid {
  *   TABLES  grids measured with chunk and decode rows in one call; body, once and head hold every
  *           kernel of the model
  */
+#define CALIBRATION_ALL "everything"
+#define CALIBRATION_HISTORY "history of chunks"
 enum calibration_law { CALIBRATION_PAIRS = 1, CALIBRATION_TABLES = 2 };
 
 /* Measured values as they were read: a matrix, one row a sample. */
@@ -79,6 +81,8 @@ struct calibration {
   struct calibration_curve collective; /* one all-reduce over its bytes; two run a layer. Empty:
                                           not measured (tp > 1) or not needed */
   char collective_note[96];            /* where its times come from, or that they are missing */
+  char derived[192]; /* parts that are worked out from shapes and data sheets, not measured, with
+                        commas between; "" if there are none, CALIBRATION_ALL if it is all */
   struct lattice prompt; /* attention of one layer, no decode rows: chunk, history tokens */
   struct lattice mixed;  /* with decode rows: chunk, history, rows, context tokens of a row */
   /*
@@ -96,6 +100,17 @@ struct calibration {
   struct calibration_source *source;
   uint32_t nsources; /* owned */
 };
+
+/* A curve and the decode grid as lattices that share their arrays; an empty curve has rank 0. */
+static inline struct lattice calibration_curve_lattice(const struct calibration_curve *v)
+{
+  return (struct lattice){.rank = v->n ? 1 : 0, .n = {v->n}, .x = {v->x}, .y = v->y};
+}
+
+static inline struct lattice calibration_grid_lattice(const struct calibration_grid *g)
+{
+  return (struct lattice){.rank = 2, .n = {g->nrows, g->nctx}, .x = {g->rows, g->ctx}, .y = g->y};
+}
 
 /* By path (it has a '/' or ends in .h5) or by the name of an embedded one. NULL on failure; an
  * unknown name is answered with the nearest. Checks structure, ranges, monotonicity and digest. */

@@ -44,6 +44,8 @@ extern const struct calibration_slots calibration_curves;       /* its curves, l
 extern const struct calibration_slots calibration_table_curves; /* its curves, law TABLES */
 extern const struct calibration_slots
     calibration_table_texts; /* its char[] that are TABLES' only */
+extern const struct calibration_slots
+    calibration_option_texts; /* its char[] that are TABLES' and in the file only if not "" */
 extern const struct calibration_slots calibration_sample_texts;    /* of struct _samples */
 extern const struct calibration_slots calibration_residual_texts;  /* of struct _residual */
 extern const struct calibration_slots calibration_residual_counts; /* uint32_t */

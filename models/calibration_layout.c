@@ -34,6 +34,7 @@ static const struct calibration_slot table_curve[] = {
     CURVE(once, "tokens", "ps", 2),       CURVE(collective, "B", "ps", 0),
     CURVE(skew_decode, "rows", "ppm", 0), CURVE(skew_mixed, "rows", "ppm", 0)};
 static const struct calibration_slot table_text[] = {C(collective_note, "")};
+static const struct calibration_slot option_text[] = {C(derived, "")};
 static const struct calibration_slot sample_text[] = {
     SLOT(struct calibration_samples, name, ""), SLOT(struct calibration_samples, columns, "")};
 static const struct calibration_slot residual_text[] = {R(curve, "")};
@@ -48,6 +49,7 @@ const struct calibration_slots calibration_sizes = TABLE(bytes);
 const struct calibration_slots calibration_curves = TABLE(curve);
 const struct calibration_slots calibration_table_curves = TABLE(table_curve);
 const struct calibration_slots calibration_table_texts = TABLE(table_text);
+const struct calibration_slots calibration_option_texts = TABLE(option_text);
 const struct calibration_slots calibration_sample_texts = TABLE(sample_text);
 const struct calibration_slots calibration_residual_texts = TABLE(residual_text);
 const struct calibration_slots calibration_residual_counts = TABLE(residual_count);

@@ -437,6 +437,11 @@ static int read_tables(const struct source *root, struct calibration *c)
     if (get_text(root, t->name, calibration_at(c, t), t->size))
       return -1;
   }
+  for (size_t i = 0; i < calibration_option_texts.n; i++) {
+    const struct calibration_slot *t = &calibration_option_texts.item[i];
+    if (H5Aexists(root->at, t->name) > 0 && get_text(root, t->name, calibration_at(c, t), t->size))
+      return -1;
+  }
   for (int i = 0; i < CALIBRATION_LATTICES; i++) {
     const struct calibration_lattice *l = &calibration_lattices[i];
     if (open_part(root, l->name, &s) ||

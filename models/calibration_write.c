@@ -149,6 +149,11 @@ static void write_tables(struct writer *w, const struct calibration *c)
   for (size_t i = 0; i < calibration_table_texts.n; i++)
     base_h5_put_text(&w->h, w->h.file, calibration_table_texts.item[i].name,
                      calibration_at(c, &calibration_table_texts.item[i]));
+  for (size_t i = 0; i < calibration_option_texts.n; i++) {
+    const char *text = calibration_at(c, &calibration_option_texts.item[i]);
+    if (*text)
+      base_h5_put_text(&w->h, w->h.file, calibration_option_texts.item[i].name, text);
+  }
   for (int i = 0; i < CALIBRATION_LATTICES; i++)
     write_lattice(w, &calibration_lattices[i], calibration_lattice_of(c, &calibration_lattices[i]));
   write_samples(w, c);

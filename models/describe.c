@@ -180,6 +180,8 @@ static int read_fields(const struct reader *r, xmlNode *node, const struct descr
 {
   for (size_t i = 0; i < n; i++) {
     xmlChar *text = xmlGetNoNsProp(node, (const xmlChar *)field[i].name);
+    if (!text && field[i].optional)
+      continue;
     if (!text)
       return base_fail_at(r->e, BASE_INPUT, r->file, r->line, "<%s> lacks the attribute '%s'",
                           (const char *)node->name, field[i].name);

@@ -27,12 +27,13 @@ struct describe_field {
   int kind;            /* enum describe_kind */
   size_t offset, size; /* in the struct; size of a TEXT's array */
   int64_t max;         /* of COUNT and BIG */
+  int optional;        /* may be missing: stays 0 */
 };
 
 /*
  * Reads the description `name_or_path` (a path has a '/' or ends in .xml, else it is one of the
  * embedded files of models/data) of root element `element` into *out, which is zeroed first.
- * All fields are required. Returns 0 or -1.
+ * All fields but optional ones are required. Returns 0 or -1.
  */
 int describe_open(const char *element, const char *name_or_path, const struct describe_field *field,
                   size_t nfields, void *out, size_t out_size, struct base_error *e);

@@ -15,6 +15,8 @@ struct gpu {
   int64_t memory_bytes;
   int64_t memory_bytes_per_s;    /* peak */
   int64_t host_link_bytes_per_s; /* peak, one direction */
+  int64_t gpu_link_bytes_per_s;  /* between GPUs, peak, one direction; where the description has
+                                    none (gpu-link), host_link_bytes_per_s */
   int64_t bf16_flops, fp8_flops; /* dense matrix peak, operations a second */
   char source[192];
 };

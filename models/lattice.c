@@ -17,6 +17,14 @@ size_t lattice_cells(const struct lattice *l)
   return cells;
 }
 
+void lattice_cell_point(const struct lattice *l, size_t cell, struct lattice_point *p)
+{
+  for (uint32_t a = l->rank; a-- > 0;) {
+    p[a] = (struct lattice_point){l->x[a][cell % l->n[a]], 1};
+    cell /= l->n[a];
+  }
+}
+
 /* Where a coordinate lies on its axis: between knots i and j, at part / whole of the way (more than
  * whole: beyond the last). */
 struct place {

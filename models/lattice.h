@@ -30,6 +30,8 @@ struct lattice_point {
 
 /* How many values y has. */
 size_t lattice_cells(const struct lattice *l);
+/* The grid point of a cell. */
+void lattice_cell_point(const struct lattice *l, size_t cell, struct lattice_point *p);
 /* The value at p[rank]. The lattice must not be empty. */
 int64_t lattice_value(const struct lattice *l, const struct lattice_point *p);
 /* Bit a is set if p[a] is below the axis a (`beyond` 0) or beyond it (1). */

@@ -8,15 +8,15 @@
 /* Bounds keep every product of shapes below within int64. */
 #define COUNT(xml, field, most)                                                                    \
   {                                                                                                \
-    xml, DESCRIBE_COUNT, offsetof(struct llm, field), sizeof(uint32_t), most                       \
+    xml, DESCRIBE_COUNT, offsetof(struct llm, field), sizeof(uint32_t), most, 0                    \
   }
 #define FLAG(xml, field)                                                                           \
   {                                                                                                \
-    xml, DESCRIBE_FLAG, offsetof(struct llm, field), sizeof(int), 0                                \
+    xml, DESCRIBE_FLAG, offsetof(struct llm, field), sizeof(int), 0, 0                             \
   }
 #define TEXT(xml, field)                                                                           \
   {                                                                                                \
-    xml, DESCRIBE_TEXT, offsetof(struct llm, field), sizeof(((struct llm *)0)->field), 0           \
+    xml, DESCRIBE_TEXT, offsetof(struct llm, field), sizeof(((struct llm *)0)->field), 0, 0        \
   }
 
 static const struct describe_field llm_field[] = {
@@ -64,6 +64,21 @@ int llm_open(const char *name_or_path, struct llm *m, struct base_error *e)
                         "q-heads (%u) must be a multiple of kv-heads (%u)", m->q_heads,
                         m->kv_heads);
   m->parameters = linear_parameters(m) + other_parameters(m);
+  return 0;
+}
+
+int llm_shard(const struct llm *m, uint32_t tp, struct llm *part, struct base_error *e)
+{
+  *part = *m;
+  if (tp < 1 || m->q_heads % tp || m->intermediate % tp || (m->kv_heads % tp && tp % m->kv_heads))
+    return base_fail(e, BASE_INPUT,
+                     "a group of %u GPUs cannot share the %u heads (%u of keys and values) and "
+                     "the width %u of '%s' evenly",
+                     tp, m->q_heads, m->kv_heads, m->intermediate, m->name);
+  part->q_heads /= tp;
+  part->kv_heads = m->kv_heads < tp ? 1 : m->kv_heads / tp;
+  part->intermediate /= tp;
+  part->vocab = (m->vocab + tp - 1) / tp;
   return 0;
 }
 

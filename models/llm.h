@@ -30,6 +30,10 @@ struct llm {
 
 /* By name or path; BASE_INPUT if unknown (with the nearest) or wrong. */
 int llm_open(const char *name_or_path, struct llm *m, struct base_error *e);
+/* The part of a model that one GPU of a tensor-parallel group of tp runs: heads, intermediate and
+ * vocabulary are split, KV heads as far as there are so many. BASE_INPUT if they cannot be split.
+ */
+int llm_shard(const struct llm *m, uint32_t tp, struct llm *part, struct base_error *e);
 /* Bytes of weights on a GPU: the linear layers at linear_bytes each, all else in bf16. */
 int64_t llm_weight_bytes(const struct llm *m, int linear_bytes);
 /* Bytes of keys and values that one token holds, over all layers, at element_bytes an element. */

@@ -9,6 +9,7 @@ liblull_a_SOURCES += \
   %D%/calibration_write.c \
   %D%/cost.c \
   %D%/cost.h \
+  %D%/cost_bytes.h \
   %D%/cost_compile.c \
   %D%/cost_model.h \
   %D%/cost_tables.c \
@@ -41,15 +42,22 @@ liblull_a_SOURCES += \
   %D%/trace_stamp.c \
   %D%/trace_stats.c
 models_data = \
-  %D%/data/h200-sxm-qwen3-8b-bf16.h5  \
-  %D%/data/h200-sxm-qwen3-8b-fp8.h5  \
-  %D%/data/h200-sxm.xml  \
-  %D%/data/llama-3.1-8b.xml  \
-  %D%/data/qwen3-0.6b.xml  \
-  %D%/data/qwen3-1.7b.xml  \
-  %D%/data/qwen3-32b.xml  \
-  %D%/data/qwen3-8b.xml  \
-  %D%/data/rtx-4090.xml  \
+  %D%/data/a100-80g.xml \
+  %D%/data/h100-sxm.xml \
+  %D%/data/h200-sxm-qwen3-8b-bf16.h5 \
+  %D%/data/h200-sxm-qwen3-8b-fp8.h5 \
+  %D%/data/h200-sxm.xml \
+  %D%/data/llama-2-70b.xml \
+  %D%/data/llama-2-7b.xml \
+  %D%/data/llama-3.1-70b.xml \
+  %D%/data/llama-3.1-8b.xml \
+  %D%/data/qwen3-0.6b.xml \
+  %D%/data/qwen3-1.7b.xml \
+  %D%/data/qwen3-14b.xml \
+  %D%/data/qwen3-32b.xml \
+  %D%/data/qwen3-4b.xml \
+  %D%/data/qwen3-8b.xml \
+  %D%/data/rtx-4090.xml \
   %D%/data/rtx-pro-6000.xml
 embedded += $(models_data)
 EXTRA_DIST += $(models_data)

@@ -20,11 +20,11 @@ static const struct {
   const char *name;
   int64_t parameters, kv_bytes; /* bf16 */
 } known_models[] = {
-    {"qwen3-0.6b", 596049920, 114688},
-    {"qwen3-1.7b", 1720574976, 114688},
-    {"qwen3-8b", 8190735360, 147456},
-    {"qwen3-32b", 32762123264, 262144},
-    {"llama-3.1-8b", 8030261248, 131072},
+    {"qwen3-0.6b", 596049920, 114688},    {"qwen3-1.7b", 1720574976, 114688},
+    {"qwen3-4b", 4022468096, 147456},     {"qwen3-8b", 8190735360, 147456},
+    {"qwen3-14b", 14768307200, 163840},   {"qwen3-32b", 32762123264, 262144},
+    {"llama-2-7b", 6738415616, 524288},   {"llama-2-70b", 68976648192, 327680},
+    {"llama-3.1-8b", 8030261248, 131072}, {"llama-3.1-70b", 70553706496, 327680},
 };
 
 START_TEST(test_parameters)
@@ -70,6 +70,13 @@ START_TEST(test_gpu)
   ck_assert_int_eq(g.memory_bytes, INT64_C(96) << 30);
   ck_assert_int_eq(gpu_open("rtx-4090", &g, NULL), 0);
   ck_assert_int_eq(g.memory_bytes_per_s, 1008000000000);
+  ck_assert_int_eq(g.gpu_link_bytes_per_s, g.host_link_bytes_per_s); /* it has no NVLink */
+  ck_assert_int_eq(gpu_open("h100-sxm", &g, NULL), 0);
+  ck_assert_int_eq(g.gpu_link_bytes_per_s, 450000000000);
+  ck_assert_int_eq(g.memory_bytes_per_s, 3350000000000);
+  ck_assert_int_eq(gpu_open("a100-80g", &g, NULL), 0);
+  ck_assert_int_eq(g.bf16_flops, 312000000000000);
+  ck_assert_int_eq(g.memory_bytes, INT64_C(80) << 30);
 }
 END_TEST
 
@@ -236,7 +243,8 @@ static double body_ms(const struct cost_model *m, uint32_t tokens)
 /* Decode attention, ms: rows against as many tokens of chunks, each sampled. */
 static double decode_ms(const struct cost_model *m, uint32_t rows, int64_t ctx)
 {
-  struct cost_shape a = {rows, (rows * ctx) << 16, 0, 0, 0, 0, 0}, b = {0, 0, rows, rows, rows, 0, 0};
+  struct cost_shape a = {rows, (rows * ctx) << 16, 0, 0, 0, 0, 0},
+                    b = {0, 0, rows, rows, rows, 0, 0};
   struct cost_step decode, chunk;
   cost_eval(m, &a, &decode);
   cost_eval(m, &b, &chunk);

@@ -13,6 +13,7 @@ suites = \
   %D%/check_ledger \
   %D%/check_order \
   %D%/check_measured \
+  %D%/check_importers \
   %D%/check_operators \
   %D%/check_plan \
   %D%/check_policies \
@@ -108,13 +109,25 @@ check_PROGRAMS += %D%/bench/bareloop
 bench_programs = LULL=$(abs_builddir)/lull$(EXEEXT) \
   BARELOOP=$(abs_builddir)/%D%/bench/bareloop$(EXEEXT) CC='$(CC)'
 
+# How well the published tables are met, and predictions against measured points of servers: pages
+# that are made from the public data sets in $LULL_DATA.
+EXTRA_PROGRAMS += %D%/pages/holdout
+%C%_pages_holdout_SOURCES = %D%/pages/holdout.c
+%C%_pages_holdout_LDADD = liblull.a $(library_libs)
+CLEANFILES += %D%/pages/holdout$(EXEEXT)
+holdout-page: lull$(EXEEXT) %D%/pages/holdout$(EXEEXT)
+	@LULL=$(abs_builddir)/lull$(EXEEXT) HOLDOUT=$(abs_builddir)/%D%/pages/holdout$(EXEEXT) \
+	  $(SHELL) $(srcdir)/%D%/pages/holdout.sh $(srcdir)/docs/holdout.md
+closed-loop-page: lull$(EXEEXT)
+	@LULL=$(abs_builddir)/lull$(EXEEXT) $(SHELL) $(srcdir)/%D%/pages/closedloop.sh $(srcdir)/docs/closed-loop.md
+
 bench: lull$(EXEEXT) %D%/bench/bareloop$(EXEEXT)
 	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/table.sh
 instructions: lull$(EXEEXT)
 	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/instructions.sh
 speed-page: lull$(EXEEXT) %D%/bench/bareloop$(EXEEXT)
 	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/page.sh $(srcdir)/docs/speed.md
-.PHONY: bench instructions speed-page
+.PHONY: bench instructions speed-page holdout-page closed-loop-page
 
 # The whole program once more, not optimised: its results must be the same bytes.
 if !SANITIZED

@@ -120,10 +120,11 @@ json_t *json_calibration(struct json_doc *d, const struct calibration *c)
   json_doc_text(d, o, "weight_dtype", c->weight_dtype);
   json_doc_text(d, o, "kv_dtype", c->kv_dtype);
   json_doc_text(d, o, "engine", c->engine);
-  json_doc_text(d, o, "provenance", "imported");
+  json_doc_text(d, o, "provenance", strcmp(c->derived, CALIBRATION_ALL) ? "imported" : "derived");
   if (c->law == CALIBRATION_TABLES) {
     json_doc_count(d, o, "tensor_parallel", c->tp);
     json_doc_text(d, o, "collectives", c->collective_note);
+    json_doc_text(d, o, "derived_parts", c->derived[0] ? c->derived : NULL);
     json_doc_put(d, o, "uneven_batches_measured", json_boolean(c->skew_decode.n > 0));
   }
   json_doc_put(d, o, "sources", sources(d, c));

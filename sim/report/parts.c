@@ -58,13 +58,19 @@ static void costs(const struct calibration *c, FILE *out)
   char line[512], errors[1024];
 
   snprintf(line, sizeof line,
-           "%s (%s on %s, digest %.12s), imported measurements of %s, %u source files", c->name,
-           c->model, c->gpu, c->digest, c->engine[0] ? c->engine : "an unnamed engine",
+           strcmp(c->derived, CALIBRATION_ALL)
+               ? "%s (%s on %s, digest %.12s), imported measurements of %s, %u source files"
+               : "%s (%s on %s, digest %.12s), DERIVED, not measured: %s",
+           c->name, c->model, c->gpu, c->digest, c->engine[0] ? c->engine : "an unnamed engine",
            c->nsources);
   text_wrap(out, "Costs", 10, line);
   if (c->law == CALIBRATION_TABLES) {
     snprintf(line, sizeof line, "tensor parallel %u, collectives %s; uneven batches %s", c->tp,
              c->collective_note, c->skew_decode.n ? "measured" : "not measured");
+    text_wrap(out, "", 10, line);
+  }
+  if (c->derived[0]) {
+    snprintf(line, sizeof line, "derived, not measured: %s", c->derived);
     text_wrap(out, "", 10, line);
   }
   residuals(c, errors, sizeof errors);

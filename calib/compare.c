@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include <stdlib.h>
+#include <string.h>
+
+#include "calib/calib.h"
+#include "calib/fit.h"
+#include "models/calibration.h"
+
+/* The parts by name. measured: the longest context that was, of each row count; no_history: the
+ * first has none but what was carried over by pairs. */
+struct pair {
+  const char *name;
+  struct lattice a, b;
+  const int64_t *measured;
+  int no_history;
+};
+
+/* Was the point measured: not beyond the longest context of its rows, and no history that was
+ * carried over? */
+static int was_measured(const struct pair *x, size_t cell, const struct lattice_point *p)
+{
+  if (x->measured && p[1].num > x->measured[cell / x->a.n[1]])
+    return 0;
+  return !x->no_history || !p[1].num;
+}
+
+static int compare_pair(const struct pair *x, struct calibration_residual *r, struct base_error *e)
+{
+  struct fit_errors f;
+  size_t cells = lattice_cells(&x->a);
+  if (fit_errors_init(&f, cells))
+    return base_fail_memory(e);
+  for (size_t i = 0; i < cells; i++) {
+    struct lattice_point p[LATTICE_RANK];
+    lattice_cell_point(&x->a, i, p);
+    if (!was_measured(x, i, p))
+      continue;
+    f.samples++;
+    fit_errors_add(&f, lattice_value(&x->b, p), x->a.y[i]);
+  }
+  fit_errors_close(&f, x->name, r);
+  return 0;
+}
+
+int calib_compare(const struct calibration *measured, const struct calibration *other,
+                  struct calibration_residual *r, size_t max, struct base_error *e)
+{
+  const struct calibration *a = measured, *b = other;
+  const struct pair all[] = {
+      {"layer", calibration_curve_lattice(&a->body), calibration_curve_lattice(&b->body), NULL, 0},
+      {"head", calibration_curve_lattice(&a->head), calibration_curve_lattice(&b->head), NULL, 0},
+      {"all-reduce", calibration_curve_lattice(&a->collective),
+       calibration_curve_lattice(&b->collective), NULL, 0},
+      {"decode attention", calibration_grid_lattice(&a->decode),
+       calibration_grid_lattice(&b->decode), a->decode.ctx_measured, 0},
+      {"prefill attention", a->prompt, b->prompt, NULL,
+       strstr(a->derived, CALIBRATION_HISTORY) != NULL},
+  };
+  size_t n = 0;
+  for (size_t i = 0; i < sizeof all / sizeof all[0] && n < max; i++)
+    if (all[i].a.rank && all[i].b.rank && compare_pair(&all[i], &r[n++], e))
+      return -1;
+  return (int)n;
+}
