@@ -5,6 +5,7 @@
 
 #include "calib/calib.h"
 #include "calib/fit.h"
+#include "calib/roofline.h"
 #include "calib/source.h"
 #include "calib/tables.h"
 #include "models/calibration.h"
@@ -26,25 +27,9 @@ struct import {
 
 /* ------------------------------------------------------------------------------------ GEMMs --- */
 
-/* One of a layer's linear operators: tokens x k times k x n. */
-struct linear {
-  int64_t n, k;
-};
-enum { LINEARS = 4 };
-
-/* The fused operators as engines run them: q, k and v; output; gate and up; down. */
-static void list_linears(const struct llm *m, struct linear out[LINEARS])
-{
-  int64_t q = (int64_t)m->q_heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
-  out[0] = (struct linear){q + 2 * kv, m->hidden};
-  out[1] = (struct linear){m->hidden, q};
-  out[2] = (struct linear){2 * (int64_t)m->intermediate, m->hidden};
-  out[3] = (struct linear){m->hidden, m->intermediate};
-}
-
 /* Sum over operators at so many tokens; -1 if one cannot be had of the table. */
 static int64_t sum_linears(const struct gemm_table *t, int dtype, int64_t tokens,
-                           const struct linear *op, int n)
+                           const struct roofline_linear *op, int n)
 {
   int64_t sum = 0;
   for (int i = 0; i < n; i++) {
@@ -58,7 +43,7 @@ static int64_t sum_linears(const struct gemm_table *t, int dtype, int64_t tokens
 
 /* A curve over all measured token counts, of the sum of some operators. */
 static int make_gemm_curve(const struct import *im, const struct gemm_table *t, int dtype,
-                           const struct linear *op, int n, const char *what,
+                           const struct roofline_linear *op, int n, const char *what,
                            struct calibration_curve *v)
 {
   int64_t m[KNOTS_MAX];
@@ -90,8 +75,8 @@ static struct calibration_residual *next_residual(struct import *im)
  * How good the rules over n are, at shapes that were measured: the widest measured n that is not
  * beyond `n` (or, with `beyond`, the widest of all) is left out and predicted from the others.
  */
-static int check_rule(struct import *im, const struct gemm_table *t, int dtype, struct linear op,
-                      int beyond, const char *name)
+static int check_rule(struct import *im, const struct gemm_table *t, int dtype,
+                      struct roofline_linear op, int beyond, const char *name)
 {
   int64_t m[KNOTS_MAX], wide = 0;
   size_t have = gemm_tokens(t, dtype, m, KNOTS_MAX);
@@ -123,10 +108,10 @@ static int check_rule(struct import *im, const struct gemm_table *t, int dtype, 
 static int make_gemms(struct import *im, const struct gemm_table *t)
 {
   struct calibration *c = im->c;
-  struct linear op[LINEARS], head = {im->model->vocab, im->model->hidden};
-  list_linears(im->model, op);
-  if (make_gemm_curve(im, t, t->weight, op, LINEARS, "body", &c->body) ||
-      make_gemm_curve(im, t, TABLE_BF16, op, LINEARS, "draft layer", &c->draft_layer) ||
+  struct roofline_linear op[ROOFLINE_LINEARS], head = {im->model->vocab, im->model->hidden};
+  roofline_linears(im->model, op);
+  if (make_gemm_curve(im, t, t->weight, op, ROOFLINE_LINEARS, "body", &c->body) ||
+      make_gemm_curve(im, t, TABLE_BF16, op, ROOFLINE_LINEARS, "draft layer", &c->draft_layer) ||
       make_gemm_curve(im, t, TABLE_BF16, &head, 1, "LM head", &c->head))
     return -1;
   if (fit_curve_errors(&c->body, "body over tokens", next_residual(im), im->e) ||

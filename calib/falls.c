@@ -7,7 +7,7 @@ void falls_note(struct falls *f, int64_t less_ps, unsigned less, int64_t more_ps
 {
   if (more_ps >= less_ps)
     return;
-  struct fall x = {more, less, (less_ps - more_ps) * INT64_C(1000000) / less_ps};
+  struct fall x = {more, less, (int64_t)((__int128)(less_ps - more_ps) * 1000000 / less_ps)};
   size_t i = f->known < FALLS_TOLD ? f->known++ : FALLS_TOLD;
   f->n++;
   for (; i > 0 && f->worst[i - 1].ppm < x.ppm; i--)

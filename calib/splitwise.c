@@ -286,18 +286,20 @@ static int fit_columns(const struct import *im, size_t without, size_t p, double
   return rc;
 }
 
-/* No coefficient below 0: the last that is, is left out. */
+/* No coefficient below 0: while one is, the last is left out. */
 static int fit_law(const struct import *im, size_t without, double law[COLUMNS])
 {
   for (size_t p = COLUMNS; p > 0; p--) {
-    int rc = fit_columns(im, without, p, law);
-    if (rc || law[p - 1] >= 0)
-      return rc == -1 ? base_fail_memory(im->e)
-             : rc     ? base_fail_at(im->e, BASE_INPUT, im->in->path[0], 0,
-                                     "the decode steps do not determine constant, rows and context")
-                      : 0;
+    int rc = fit_columns(im, without, p, law), below = 0;
+    if (rc == -1)
+      return base_fail_memory(im->e);
+    for (size_t j = 0; j < p; j++)
+      below |= !(law[j] >= 0);
+    if (!rc && !below && law[0] > 0)
+      return 0;
   }
-  return 0;
+  return base_fail_at(im->e, BASE_INPUT, im->in->path[0], 0,
+                      "the decode steps do not determine constant, rows and context");
 }
 
 /* Each size from the law fitted to the others. */

@@ -43,6 +43,7 @@ liblull_a_SOURCES += \
   %D%/trace_stats.c
 models_data = \
   %D%/data/a100-80g.xml \
+  %D%/data/a30.xml \
   %D%/data/h100-sxm.xml \
   %D%/data/h200-sxm-qwen3-8b-bf16.h5 \
   %D%/data/h200-sxm-qwen3-8b-fp8.h5 \
@@ -51,6 +52,7 @@ models_data = \
   %D%/data/llama-2-7b.xml \
   %D%/data/llama-3.1-70b.xml \
   %D%/data/llama-3.1-8b.xml \
+  %D%/data/qwen2-7b.xml \
   %D%/data/qwen3-0.6b.xml \
   %D%/data/qwen3-1.7b.xml \
   %D%/data/qwen3-14b.xml \

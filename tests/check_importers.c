@@ -621,6 +621,58 @@ START_TEST(test_published)
 }
 END_TEST
 
+/* The roofline against the one table whose kernels are all measured. */
+START_TEST(test_published_operators)
+{
+  static const struct aim a = {"rtx-pro-6000", "bfloat16", NULL, "rtx-pro-6000 bf16"};
+  static const char stem[] = "llmservingsim-rtxpro6000-llama3.1-8b-tp1";
+  char name[3][128];
+  const char *path[3];
+  struct llm m;
+  struct gpu g;
+  struct base_error e = {0};
+  static const char *const kind[] = {"dense.csv.gz", "per_sequence.csv", "attention.csv.gz"};
+  for (int i = 0; i < 3; i++) {
+    snprintf(name[i], sizeof name[i], "%s-%s", stem, kind[i]);
+    path[i] = published(name[i]);
+  }
+  ck_assert(!llm_open("llama-3.1-8b", &m, &e) && !gpu_open(a.gpu, &g, &e));
+  const struct calib_operators in = {.path = path, .npaths = 3, .model = &m, .gpu = &g, .tp = 1};
+  struct calibration *c = calib_fit_llmservingsim(&in, NULL, &e);
+  ck_assert_msg(c != NULL, "%s:%u: %s", e.file, e.line, e.text);
+  check_expected(&a, c, &m, &g);
+  calibration_free(c);
+}
+END_TEST
+
+/* Vidur's profile of a fork, with attention, and splitwise's steps. */
+START_TEST(test_published_others)
+{
+  const char *const vidur[] = {published("vidurfork-a30-qwen2-7b-mlp.csv.gz"),
+                               published("vidurfork-a30-qwen2-7b-attention.csv.gz")},
+                    *const steps[] = {published("splitwise-perf-model.csv.gz")};
+  struct llm m;
+  struct gpu g;
+  struct base_error e = {0};
+  ck_assert(!llm_open("qwen2-7b", &m, &e) && !gpu_open("a30", &g, &e));
+  const struct calib_input in = {vidur, 2, &m, &g, "bfloat16", "bfloat16", 1, NULL, 0};
+  struct calibration *c = calib_fit_vidur(&in, NULL, &e);
+  ck_assert_msg(c != NULL, "%s:%u: %s", e.file, e.line, e.text);
+  ck_assert_double_le(residual(c, "dense layer over tokens")->p95, 0.08);
+  ck_assert_double_le(residual(c, "decode attention")->p95, 0.08);
+  ck_assert_double_le(residual(c, "prefill attention")->p95, 0.12);
+  calibration_free(c);
+  ck_assert(!llm_open("llama-2-70b", &m, &e) && !gpu_open("h100-sxm", &g, &e));
+  const struct calib_input whole = {steps, 1, &m, &g, "bfloat16", "bfloat16", 8, NULL, 0};
+  c = calib_fit_splitwise(&whole, NULL, &e);
+  ck_assert_msg(c != NULL, "%s:%u: %s", e.file, e.line, e.text);
+  ck_assert_double_le(residual(c, "whole decode steps")->p50, 0.03);
+  ck_assert_double_le(residual(c, "whole decode steps")->p95, 0.12);
+  ck_assert_uint_eq(c->sample[0].n, 105);
+  calibration_free(c);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
   Suite *s = suite_create("importers");
@@ -642,10 +694,12 @@ static Suite *make_suite(void)
   tcase_add_test(i, test_kernels_impossible);
   tcase_add_test(i, test_roofline);
   tcase_add_test(i, test_shard);
-  if (getenv("LULL_DATA"))
+  if (getenv("LULL_DATA")) {
     tcase_add_loop_test(i, test_published, 0, sizeof aims / sizeof aims[0]);
-  else
-    puts("# SKIP test_published: LULL_DATA does not name the folder of the published tables");
+    tcase_add_test(i, test_published_operators);
+    tcase_add_test(i, test_published_others);
+  } else
+    puts("# SKIP test_published*: LULL_DATA does not name the folder of the published tables");
   suite_add_tcase(s, t);
   suite_add_tcase(s, i);
   return s;
