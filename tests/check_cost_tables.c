@@ -166,6 +166,21 @@ START_TEST(test_misses)
 }
 END_TEST
 
+/* Of four tokens no kernel is launched alone; a fifth makes it a larger step: 2 layers of 3 us. */
+START_TEST(test_graph_tokens)
+{
+  struct cost_shape s = {.rows = 4, .ctx_q16 = INT64_C(4 * 64) << 16};
+  struct cost_settings set = settings;
+  set.graph_tokens = 4;
+  set.launches = 3000000;
+  struct cost_model *m = compile(toy, &set);
+  ck_assert(us_of(m, &s) == us_of(model, &s));
+  s.rows = 5;
+  NEAR(us_of(m, &s) - us_of(model, &s), 2 * 3.0);
+  cost_free(m);
+}
+END_TEST
+
 /* Host time beside the kernels: the step by hand above lasts 176 us. Up to that nothing is seen of
  * it; of 200 us 24 are, as time in which no kernel runs, told one step at a time. On top come 10
  * more. */
@@ -522,6 +537,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, test_several_chunks);
   tcase_add_test(t, test_outside);
   tcase_add_test(t, test_misses);
+  tcase_add_test(t, test_graph_tokens);
   tcase_add_test(t, test_host_overlapped);
   tcase_add_test(t, test_longest_outside);
   tcase_add_test(t, test_tensor_parallel);
