@@ -7,19 +7,22 @@
 #include "models/calibration.h"
 
 /* The parts by name. measured: the longest context that was, of each row count; no_history: the
- * first has none but what was carried over by pairs. */
+ * first has none but what was carried over by pairs; steps: of equal times of neighbours only the
+ * last was measured (operator_plateaus). */
 struct pair {
   const char *name;
   struct lattice a, b;
   const int64_t *measured;
-  int no_history;
+  int no_history, steps;
 };
 
-/* Was the point measured: not beyond the longest context of its rows, and no history that was
- * carried over? */
+/* Was the point measured: not beyond the longest context of its rows, no history that was carried
+ * over, and not the start of a step? */
 static int was_measured(const struct pair *x, size_t cell, const struct lattice_point *p)
 {
   if (x->measured && p[1].num > x->measured[cell / x->a.n[1]])
+    return 0;
+  if (x->steps && cell + 1 < x->a.n[0] && x->a.y[cell + 1] == x->a.y[cell])
     return 0;
   return !x->no_history || !p[1].num;
 }
@@ -48,15 +51,16 @@ int calib_compare(const struct calibration *measured, const struct calibration *
   const struct calibration *a = measured, *b = other;
   const struct lattice none = {0}; /* what the first derived itself says nothing */
   const struct pair all[] = {
-      {"layer", calibration_curve_lattice(&a->body), calibration_curve_lattice(&b->body), NULL, 0},
+      {"layer", calibration_curve_lattice(&a->body), calibration_curve_lattice(&b->body), NULL, 0,
+       1},
       {"head", strstr(a->derived, "LM head") ? none : calibration_curve_lattice(&a->head),
-       calibration_curve_lattice(&b->head), NULL, 0},
+       calibration_curve_lattice(&b->head), NULL, 0, 0},
       {"all-reduce", calibration_curve_lattice(&a->collective),
-       calibration_curve_lattice(&b->collective), NULL, 0},
+       calibration_curve_lattice(&b->collective), NULL, 0, 0},
       {"decode attention", calibration_grid_lattice(&a->decode),
-       calibration_grid_lattice(&b->decode), a->decode.ctx_measured, 0},
+       calibration_grid_lattice(&b->decode), a->decode.ctx_measured, 0, 0},
       {"prefill attention", a->prompt, b->prompt, NULL,
-       strstr(a->derived, CALIBRATION_HISTORY) != NULL},
+       strstr(a->derived, CALIBRATION_HISTORY) != NULL, 0},
   };
   size_t n = 0;
   for (size_t i = 0; i < sizeof all / sizeof all[0] && n < max; i++)

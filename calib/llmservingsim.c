@@ -62,7 +62,9 @@ static int sum_operators(struct import *im, const struct operator_row *row, size
     times[op] = step ? operators_known[op].step : operators_known[op].layer;
   if (operator_sum(v, row, n, times, operators_nknown, im->e))
     return -1;
-  return fit_curve_errors(v, name, assemble_residuals(im->c, 1), im->e);
+  if (fit_curve_errors(v, name, assemble_residuals(im->c, 1), im->e))
+    return -1;
+  return row == im->t.dense ? operator_plateaus(v, im->e) : 0;
 }
 
 static int make_dense(struct import *im)

@@ -6,6 +6,8 @@
 
 #include "models/calibration.h"
 
+enum { TILE = 16 }; /* rows of the smallest tile of a tensor core */
+
 struct operator_span operator_rows(const struct operator_row *row, size_t n, int op)
 {
   struct operator_span s = {row, 0};
@@ -58,5 +60,30 @@ int operator_sum(struct calibration_curve *v, const struct operator_row *row, si
     for (uint32_t i = 0; s.n && times[op] && i < v->n; i++)
       v->y[i] += times[op] * time_at(&s, v->x[i]);
   }
+  return 0;
+}
+
+int operator_plateaus(struct calibration_curve *v, struct base_error *e)
+{
+  int64_t *x = calloc(2 * (size_t)v->n + 1, sizeof *x),
+          *y = calloc(2 * (size_t)v->n + 1, sizeof *y);
+  uint32_t n = 0;
+  if (!x || !y) {
+    free(x);
+    free(y);
+    return base_fail_memory(e);
+  }
+  for (uint32_t i = 0; i < v->n; i++) {
+    int64_t gap = i ? v->x[i] - v->x[i - 1] : 0;
+    if (gap > 1 && gap <= TILE) {
+      x[n] = v->x[i - 1] + 1;
+      y[n++] = v->y[i];
+    }
+    x[n] = v->x[i];
+    y[n++] = v->y[i];
+  }
+  free(v->x);
+  free(v->y);
+  *v = (struct calibration_curve){n, x, y};
   return 0;
 }

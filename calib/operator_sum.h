@@ -25,4 +25,12 @@ struct operator_span operator_rows(const struct operator_row *row, size_t n, int
 int operator_sum(struct calibration_curve *v, const struct operator_row *row, size_t n,
                  const int64_t *times, size_t nops, struct base_error *e);
 
+/*
+ * Makes steps of a curve over tokens: between two token counts at most 16 apart, time is that of the
+ * larger. Matrix kernels work on whole tiles of 16 rows or more, and the engine pads batches that it
+ * replays from a graph, so what lies between costs as the next multiple does. Where fewer sizes were
+ * measured a tile's end may lie anywhere between, and the line stays.
+ */
+int operator_plateaus(struct calibration_curve *v, struct base_error *e);
+
 #endif

@@ -53,7 +53,10 @@ static int sum(struct import *im, int step, const char *name, struct calibration
   if (v->n < 2)
     return base_fail_at(im->e, BASE_INPUT, im->t.path[VIDUR_MLP], 0,
                         "there are no two token counts at which all operators were profiled");
-  return fit_curve_errors(v, name, assemble_residuals(im->c, 1), im->e);
+  return fit_curve_errors(v, name, assemble_residuals(im->c, 1), im->e) ||
+                 operator_plateaus(v, im->e)
+             ? -1
+             : 0;
 }
 
 static int make_operators(struct import *im)

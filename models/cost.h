@@ -67,12 +67,15 @@ struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t ro
 /* Named parameters of a scenario for what no table holds, all with their reason in the file. A
  * calibration by TABLES holds every kernel: element-wise and draft parameters must then be 0. */
 struct cost_settings {
-  uint32_t max_rows;               /* rows that the server may hold (max sequences) */
-  uint32_t max_tokens;             /* most tokens of a step: token budget + max_rows * row_tokens */
-  uint32_t draft_depth;            /* speculative tokens a step, 0: none; row_tokens = 1 + depth */
-  lull_time host_step;             /* host time a step that comes on top of its kernels, ps */
-  lull_time host_overlapped;       /* and that runs beside the kernels of the step before, so that a
-                                      step's kernels and the wait for it last the longer of the two */
+  uint32_t max_rows;         /* rows that the server may hold (max sequences) */
+  uint32_t max_tokens;       /* most tokens of a step: token budget + max_rows * row_tokens */
+  uint32_t draft_depth;      /* speculative tokens a step, 0: none; row_tokens = 1 + depth */
+  lull_time host_step;       /* host time a step that comes on top of its kernels, ps */
+  lull_time host_overlapped; /* and that runs beside the kernels of the step before, so that a
+                                step's kernels and the wait for it last the longer of the two */
+  uint32_t
+      graph_tokens;   /* most tokens of a step whose kernels are replayed from a captured graph */
+  lull_time launches; /* what launching kernels one by one takes in the others, ps a layer */
   uint32_t elementwise_kernels;    /* element-wise kernels a layer */
   lull_time elementwise_launch;    /* of one, ps */
   int64_t elementwise_bytes_per_s; /* their bandwidth; bytes moved are stated in cost.c */
@@ -114,8 +117,8 @@ extern const char *const cost_outside_name[COST_KINDS];
 /* Steps by what of them was not measured. A step counts once in each kind that holds for it. */
 struct cost_misses {
   uint64_t beyond[COST_KINDS], below[COST_KINDS]; /* by bit number of enum cost_outside */
-  uint64_t several; /* with several chunks looked up as one */
-  uint64_t steps;   /* of any kind but `several` */
+  uint64_t several;                               /* with several chunks looked up as one */
+  uint64_t steps;                                 /* of any kind but `several` */
 };
 /* Counts n steps, the first of shape s, from each of which to the next the rows' contexts grow by
  * inc_q16 in all, >= 0, and nothing else changes. Exact: the same as n calls with one step. */

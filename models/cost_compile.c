@@ -26,10 +26,10 @@ static int check_settings(const struct cost_settings *s, struct base_error *e)
   if (s->draft_depth > DEPTH_MAX)
     return base_fail(e, BASE_INPUT, "draft depth must be 0 to %d, not %u", DEPTH_MAX,
                      s->draft_depth);
-  if (s->host_step < 0 || s->host_overlapped < 0 || s->elementwise_launch < 0 ||
+  if (s->host_step < 0 || s->host_overlapped < 0 || s->launches < 0 || s->elementwise_launch < 0 ||
       s->draft_layers_ppm < 0 || s->draft_head < 0)
     return base_fail(e, BASE_INPUT, "times and sizes of a cost model must not be negative");
-  if (s->host_step > PS_PER_S || s->host_overlapped > PS_PER_S ||
+  if (s->host_step > PS_PER_S || s->host_overlapped > PS_PER_S || s->launches > PS_PER_S ||
       s->elementwise_launch > PS_PER_S || s->draft_head > PS_PER_S ||
       s->draft_layers_ppm > (int64_t)1024 * PPM || s->elementwise_kernels > 1024)
     return base_fail(e, BASE_INPUT,
@@ -149,6 +149,12 @@ static wide elementwise_ps(const struct calibration *c, const struct cost_settin
   return ps * c->layers;
 }
 
+/* Gaps between kernels of a step that is too large for a captured graph, ps. */
+static wide launches_ps(const struct calibration *c, const struct cost_settings *s, uint32_t tokens)
+{
+  return tokens > s->graph_tokens ? (wide)s->launches * c->layers : 0;
+}
+
 static void fill_tables(const struct calibration *c, const struct cost_settings *s,
                         struct cost_model *m)
 {
@@ -157,7 +163,7 @@ static void fill_tables(const struct calibration *c, const struct cost_settings 
   m->token_part[0] = m->host;
   for (uint32_t t = 1; t <= m->max_tokens; t++) {
     wide ps = (wide)curve_extended(&c->body, t) * c->layers + once_ps(c, t) +
-              elementwise_ps(c, s, t) + s->host_step;
+              elementwise_ps(c, s, t) + launches_ps(c, s, t) + s->host_step;
     m->token_part[t] = (lull_ticks)(ps / LULL_TICK_PS);
   }
   for (uint32_t p = 1; p <= m->max_positions; p++)

@@ -5,8 +5,8 @@
  * The tables hold one chunk a step. Several are looked up as one of as many tokens T and attended
  * pairs P, so with P / T - (T + 1) / 2 tokens of history: a varlen kernel hands tiles of queries to
  * the processors whatever request they are of, so tiles (T) and the work in them (P) are what its
- * time depends on. Where P is less than even one chunk without history has, the time lies in
- * proportion to P between the smallest measured chunk's and that of T tokens without history.
+ * time depends on. Where P is less than even one chunk of T without history has, what of that
+ * chunk's time is its pairs' is taken off in proportion; tiles cost theirs whatever they attend.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,23 @@ static void chunk_point(const struct cost_shape *s, struct lattice_point p[2], i
   p[1] = (struct lattice_point){*short_of ? 0 : s->chunk_work - own, s->chunk_tokens};
 }
 
+/*
+ * What T tokens without history lose of their time when they attend `missing` pairs fewer. A
+ * chunk's time over the launch (`least`) is a part by tokens, which halves with T, and one by
+ * pairs, of which two chunks of T / 2 have T * T / 4 fewer: so much is `whole` more than these two
+ * cost. Measured at T and T / 2, not between T and the chunks themselves, whose own times may be no
+ * work but the wait for a few tiles. It cannot be more than all of the time.
+ */
+static int64_t less_for(wide whole, wide half, wide least, int64_t tokens, wide missing)
+{
+  wide own = (wide)tokens * (tokens + 1) / 2, bent = whole - 2 * half + least;
+  if (bent <= 0 || whole <= least)
+    return 0;
+  wide by_bend = bent * 4 * missing / ((wide)tokens * tokens),
+       all = (whole - least) * missing / own;
+  return (int64_t)(by_bend < all ? by_bend : all);
+}
+
 /* Time at p, whose rows and context are set; ps of one layer. */
 static int64_t chunks_at(const struct lattice *l, const struct cost_shape *s,
                          struct lattice_point p[LATTICE_RANK])
@@ -39,10 +56,12 @@ static int64_t chunks_at(const struct lattice *l, const struct cost_shape *s,
   int64_t whole = lattice_value(l, p);
   if (!short_of)
     return whole;
+  p[0] = (struct lattice_point){s->chunk_tokens, 2};
+  int64_t half = lattice_value(l, p);
   p[0].num = 0; /* the smallest measured */
   int64_t least = lattice_value(l, p);
   wide own = (wide)s->chunk_tokens * ((wide)s->chunk_tokens + 1) / 2;
-  return whole <= least ? whole : least + (int64_t)((whole - least) * (wide)s->chunk_work / own);
+  return whole - less_for(whole, half, least, s->chunk_tokens, own - s->chunk_work);
 }
 
 lull_ticks cost_table_attention(const struct cost_model *m, const struct cost_shape *s)

@@ -107,14 +107,17 @@ START_TEST(test_mixed_step)
 }
 END_TEST
 
-/* Two chunks of 32 without history have 1,056 pairs, one of 64 has 2,080: so far from the smallest
- * chunk's 5.5 to that one's 13. With as many pairs as one of 64 behind 64 they cost what that does.
- */
+/* One of 64 costs 13, of 32 8, the launch is 5.5: of 7.5 above it 5 are two of 32's, by tokens and
+ * their own pairs, 2.5 are the 1,024 pairs between the two. So two chunks of 32 cost 10.5, and one
+ * of 48 with one of 16, that have 768 pairs fewer than one of 64, 13 - 2.5 * 3 / 4. With as many
+ * pairs as one of 64 behind 64 they cost what that does. */
 START_TEST(test_several_chunks)
 {
   struct cost_shape s = {.chunk_tokens = 64, .chunks = 2, .chunk_work = 2 * work(32, 0)};
   double rest = 2 * 76 + 6 + 57;
-  NEAR(us_of(model, &s), rest + 2 * (5.5 + 7.5 * 1056 / 2080));
+  NEAR(us_of(model, &s), rest + 2 * 10.5);
+  s.chunk_work = work(48, 0) + work(16, 0);
+  NEAR(us_of(model, &s), rest + 2 * (13 - 2.5 * 3 / 4));
   s.chunk_work = work(64, 64);
   NEAR(us_of(model, &s), rest + 2 * 29);
   ck_assert_uint_eq(cost_outside(model, &s), COST_SEVERAL);
@@ -160,6 +163,21 @@ START_TEST(test_misses)
     ck_assert_uint_eq(m.steps, 159);
     ck_assert_uint_eq(m.beyond[0] + m.beyond[1] + m.beyond[2] + m.several, 0);
   }
+}
+END_TEST
+
+/* Of four tokens no kernel is launched alone; a fifth makes it a larger step: 2 layers of 3 us. */
+START_TEST(test_graph_tokens)
+{
+  struct cost_shape s = {.rows = 4, .ctx_q16 = INT64_C(4 * 64) << 16};
+  struct cost_settings set = settings;
+  set.graph_tokens = 4;
+  set.launches = 3000000;
+  struct cost_model *m = compile(toy, &set);
+  ck_assert(us_of(m, &s) == us_of(model, &s));
+  s.rows = 5;
+  NEAR(us_of(m, &s) - us_of(model, &s), 2 * 3.0);
+  cost_free(m);
 }
 END_TEST
 
@@ -351,6 +369,15 @@ static double exact_curve(const struct calibration_curve *v, double x)
   return exact(&l, &x);
 }
 
+/* The same of chunks that have so many pairs fewer than one of as many tokens. */
+static double exact_chunks(const struct lattice *l, const double *at, double missing)
+{
+  double t = at[0], half[] = {t / 2, 0, at[2], at[3]}, none[] = {0, 0, at[2], at[3]};
+  double whole = exact(l, at), least = exact(l, none), bend = whole - 2 * exact(l, half) + least;
+  double most = fmax(0, whole - least) * missing / (t * (t + 1) / 2);
+  return whole - fmin(most, fmax(0, bend) * 4 * missing / (t * t));
+}
+
 /* All of a step that the calibration says, in real numbers, us. */
 static double exact_step(const struct calibration *c, const struct cost_shape *s)
 {
@@ -360,14 +387,14 @@ static double exact_step(const struct calibration *c, const struct cost_shape *s
                                  .y = c->decode.y};
   double tokens = s->rows + (double)s->chunk_tokens, t = s->chunk_tokens, rows = s->rows;
   double mean = s->rows ? (double)(s->ctx_q16 >> 16) / rows : 0;
-  double history = t > 0 ? ((double)s->chunk_work - t * (t + 1) / 2) / t : 0;
-  double at[] = {t, history, rows, mean};
+  double missing = t * (t + 1) / 2 - (double)s->chunk_work; /* of several chunks */
+  double at[] = {t, missing < 0 ? -missing / t : 0, rows, mean};
   double ps = c->layers * exact_curve(&c->body, tokens) + exact_curve(&c->once, tokens) +
               exact_curve(&c->head, rows + s->chunks);
   if (!s->chunk_tokens)
     ps += c->layers * exact(&decode, at + 2);
   else
-    ps += c->layers * exact(s->rows ? &c->mixed : &c->prompt, at);
+    ps += c->layers * exact_chunks(s->rows ? &c->mixed : &c->prompt, at, fmax(missing, 0));
   return ps / 1e6;
 }
 
@@ -380,6 +407,11 @@ static struct cost_shape draw_real(uint64_t *state)
     s.chunks = 1;
     s.chunk_tokens = 16 + (uint32_t)draw(state, 1900);
     s.chunk_work = work(s.chunk_tokens, (int64_t)draw(state, 16000));
+    if (draw(state, 3) == 0) { /* two without history */
+      int64_t first = (int64_t)draw(state, s.chunk_tokens - 1) + 1;
+      s.chunks = 2;
+      s.chunk_work = work(first, 0) + work(s.chunk_tokens - first, 0);
+    }
   }
   return s;
 }
@@ -505,6 +537,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, test_several_chunks);
   tcase_add_test(t, test_outside);
   tcase_add_test(t, test_misses);
+  tcase_add_test(t, test_graph_tokens);
   tcase_add_test(t, test_host_overlapped);
   tcase_add_test(t, test_longest_outside);
   tcase_add_test(t, test_tensor_parallel);

@@ -7,6 +7,7 @@
 
 #include "base/outfile.h"
 #include "calib/grid_fit.h"
+#include "calib/operator_sum.h"
 #include "calib/operators.h"
 #include "tests/toy_tables.h"
 
@@ -111,10 +112,10 @@ START_TEST(test_import)
   ck_assert_str_eq(c->name, "box-toy-bf16");
   ck_assert_str_eq(c->engine, "vLLM, version not stated");
   ck_assert_int_eq(c->law, CALIBRATION_TABLES);
-  ck_assert_uint_eq(c->body.n, 4);
-  ck_assert_int_eq(c->body.x[2], 64);
-  ck_assert_int_eq(c->body.y[2], us(76)); /* layernorm twice */
-  ck_assert_int_eq(c->once.y[3], us(15));
+  ck_assert_uint_eq(c->body.n, 5); /* 2 tokens cost as 4 */
+  ck_assert_int_eq(c->body.x[3], 64);
+  ck_assert_int_eq(c->body.y[3], us(76)); /* layernorm twice */
+  ck_assert_int_eq(c->once.y[4], us(15));
   ck_assert_int_eq(c->head.y[1], us(69));
   ck_assert_int_eq(c->decode.y[3 * 3 + 1], us(12)); /* 8 rows of 64 */
   ck_assert_int_eq(c->prompt.y[1 * 3 + 2], us(77)); /* chunk 64 behind 256 */
@@ -352,6 +353,25 @@ START_TEST(test_grid_holes)
 }
 END_TEST
 
+/* From 384 to 400, 16 apart, it rises at once; from 400 to 417 on the line; neighbours stay. */
+START_TEST(test_plateaus)
+{
+  const int64_t x[] = {383, 384, 400, 417}, y[] = {50, 51, 67, 84};
+  const int64_t want_x[] = {383, 384, 385, 400, 417}, want_y[] = {50, 51, 67, 67, 84};
+  struct calibration_curve v = {4, malloc(sizeof x), malloc(sizeof y)};
+  struct base_error e = {0};
+  ck_assert(v.x && v.y);
+  memcpy(v.x, x, sizeof x);
+  memcpy(v.y, y, sizeof y);
+  ck_assert_int_eq(operator_plateaus(&v, &e), 0);
+  ck_assert_uint_eq(v.n, 5);
+  ck_assert_mem_eq(v.x, want_x, sizeof want_x);
+  ck_assert_mem_eq(v.y, want_y, sizeof want_y);
+  free(v.x);
+  free(v.y);
+}
+END_TEST
+
 /* An all-reduce table gives the collectives of a group; rows of other sizes and ways are skipped.
  */
 START_TEST(test_collective)
@@ -392,6 +412,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, test_missing_and_double);
   tcase_add_test(t, test_falls);
   tcase_add_test(t, test_grid_holes);
+  tcase_add_test(t, test_plateaus);
   tcase_add_test(t, test_collective);
   suite_add_tcase(s, t);
   return s;

@@ -222,10 +222,16 @@ static int maybe_calibrate(struct random_scenario *s, struct base_error *e)
       .elementwise_bytes_per_s = 3500000000000};
   if (one_in(&d, 2)) /* or no step waits for the host */
     s->settings.host_overlapped = 1000000 * (lull_time)between(&d, 1, 12000);
+  if (one_in(&d, 2)) { /* or every step is a graph's */
+    s->settings.graph_tokens = between(&d, 0, 300);
+    s->settings.launches = 1000000 * (lull_time)between(&d, 1, 50);
+  }
   if (one_in(&d, 2)) {
     s->calibration = toy();
     s->settings = (struct cost_settings){.host_step = s->settings.host_step / 5,
-                                         .host_overlapped = s->settings.host_overlapped / 20};
+                                         .host_overlapped = s->settings.host_overlapped / 20,
+                                         .graph_tokens = s->settings.graph_tokens / 4,
+                                         .launches = s->settings.launches};
   }
   for (uint32_t i = 0; i < s->cfg.nservers; i++)
     if (calibrate_server(s, &s->server[i], e))

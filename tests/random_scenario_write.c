@@ -107,8 +107,10 @@ static void write_engine(const struct random_scenario *s, FILE *to)
     fputs("/>\n", to);
     return;
   }
-  fprintf(to, ">\n    <host step=\"%" PRId64 "ps\" overlapped=\"%" PRId64 "ps\"/>\n", c->host_step,
-          c->host_overlapped);
+  fprintf(to,
+          ">\n    <host step=\"%" PRId64 "ps\" overlapped=\"%" PRId64
+          "ps\" graph-tokens=\"%utok\" launches=\"%" PRId64 "ps\"/>\n",
+          c->host_step, c->host_overlapped, c->graph_tokens, c->launches);
   if (!by_tables(s))
     fprintf(to,
             "    <elementwise kernels=\"%u\" launch=\"%" PRId64 "ps\" bandwidth=\"%" PRId64

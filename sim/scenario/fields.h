@@ -71,8 +71,8 @@ struct raw_analytic {
 };
 struct raw_engine {
   int64_t max_seqs, token_budget, block, kv_blocks, memory_fraction, reserve, watermark, host_link,
-      max_context, host_step, host_overlapped, async, prefix_caching, kernels, launch, bandwidth, depth, accept, accept_sd, draft_layers,
-      draft_head;
+      max_context, host_step, host_overlapped, graph_tokens, launches, async, prefix_caching,
+      kernels, launch, bandwidth, depth, accept, accept_sd, draft_layers, draft_head;
 };
 struct raw_class {
   const char *id;

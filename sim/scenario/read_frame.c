@@ -139,7 +139,8 @@ static void read_engine(struct reader *r, const xmlNode *node)
   struct raw_engine *raw = &r->engine;
   if (!node)
     return;
-  raw->host_step = raw->host_overlapped = raw->kernels = raw->launch = raw->bandwidth = 0;
+  raw->host_step = raw->host_overlapped = raw->graph_tokens = raw->launches = 0;
+  raw->kernels = raw->launch = raw->bandwidth = 0;
   raw->depth = raw->accept = raw->accept_sd = raw->draft_layers = raw->draft_head = 0;
   attributes_read(r, node, raw);
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -76,6 +76,8 @@ static struct cost_settings cost_settings_of(const struct raw_engine *raw)
       .draft_depth = (uint32_t)raw->depth,
       .host_step = raw->host_step,
       .host_overlapped = raw->host_overlapped,
+      .graph_tokens = (uint32_t)raw->graph_tokens,
+      .launches = raw->launches,
       .elementwise_kernels = (uint32_t)raw->kernels,
       .elementwise_launch = raw->launch,
       .elementwise_bytes_per_s = raw->bandwidth,

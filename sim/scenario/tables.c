@@ -123,6 +123,11 @@ static const struct field host_fields[] = {
     NUMBER(raw_engine, host_overlapped, "overlapped", FIELD_TIME, "0", 0, DAY,
            "and time of the host that runs beside the kernels of the step before: where it is "
            "longer than a step's kernels, the step lasts as long"),
+    NUMBER(raw_engine, graph_tokens, "graph-tokens", FIELD_TOKENS, "0", 0, MILLION,
+           "most tokens of a step whose kernels are replayed from a captured graph (vLLM: twice "
+           "max-seqs, at most 512)"),
+    NUMBER(raw_engine, launches, "launches", FIELD_TIME, "0", 0, DAY,
+           "what it adds to each layer of a larger step that its kernels are launched one by one"),
 };
 
 static const struct field elementwise_fields[] = {

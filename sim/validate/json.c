@@ -105,6 +105,8 @@ static json_t *simulated(struct json_doc *d, const struct validation *v)
   json_doc_count(d, o, "seed", v->x->seed[0]);
   json_doc_count(d, o, "host_step_ps", (uint64_t)g->cost.host_step);
   json_doc_count(d, o, "host_overlapped_ps", (uint64_t)g->cost.host_overlapped);
+  json_doc_count(d, o, "graph_tokens", g->cost.graph_tokens);
+  json_doc_count(d, o, "launches_ps", (uint64_t)g->cost.launches);
   json_doc_flag(d, o, "async_scheduling", g->async);
   json_doc_count(d, o, "kv_blocks", g->kv_blocks);
   json_doc_count(d, o, "steps", run->sum.steps);
