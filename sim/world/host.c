@@ -393,7 +393,7 @@ static int resume_held(struct world *w, struct server *s, struct req *r)
   s->plan.tokens_left -= s->v.row_tokens;
   s->plan.seqs_left--;
   if (s->cache && r->v.blocks > now)
-    prefix_put_spare(s, r->v.blocks - (uint32_t)now);
+    prefix_put_spare(w, s, r->v.blocks - (uint32_t)now);
   batch_join(w, s, r);
   return 0;
 }

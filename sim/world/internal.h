@@ -318,7 +318,7 @@ uint32_t prefix_release(struct world *w, struct server *s, struct req *r);
 void prefix_finish_late(struct world *w, struct server *s, struct req *r);
 uint32_t prefix_release_late(struct world *w, struct server *s);
 void prefix_hide(struct req *r);
-void prefix_put_spare(struct server *s, uint32_t blocks);
+void prefix_put_spare(struct world *w, struct server *s, uint32_t blocks);
 void prefix_drop_chain(struct req *r);
 int prefix_is_sound(const struct server *s);
 int prefix_check(struct world *w, struct server *s);

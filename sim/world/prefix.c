@@ -31,8 +31,9 @@ struct node {
 };
 
 struct cache {
-  struct node *node; /* from 1 on; those in use are at most the pool twice, see trim_queue */
+  struct node *node; /* from 1 on, room for twice the pool: see make_nodes */
   uint32_t used, spare;
+  uint32_t live;    /* nodes in use */
   uint32_t *bucket; /* first of each; mask: their number less 1 */
   uint32_t mask;
   uint32_t front, back;
@@ -136,11 +137,13 @@ static uint32_t new_node(struct cache *c)
   else
     c->spare = c->node[i].next;
   c->node[i] = (struct node){0};
+  c->live++;
   return i;
 }
 
 static void free_node(struct cache *c, uint32_t i)
 {
+  c->live--;
   c->node[i].next = c->spare;
   c->spare = i;
 }
@@ -195,10 +198,20 @@ static void take_from_queue(struct cache *c, uint32_t i)
   c->queued -= n->run ? n->run : 1;
 }
 
-void prefix_put_spare(struct server *s, uint32_t blocks)
+static int trim_queue(struct world *w, struct server *s);
+
+/* Room for `more` nodes, at most the pool's blocks and one. A node stands for a block at least, so
+ * a queue that holds but what is free leaves that much. */
+static int make_nodes(struct world *w, struct server *s, uint32_t more)
+{
+  uint32_t room = 2 * s->v.kv_blocks + 1;
+  return s->cache->live + more > room ? trim_queue(w, s) : 0;
+}
+
+void prefix_put_spare(struct world *w, struct server *s, uint32_t blocks)
 {
   struct cache *c = s->cache;
-  if (!blocks)
+  if (!blocks || make_nodes(w, s, 1))
     return;
   if (c->back != NONE && c->node[c->back].run) {
     c->node[c->back].run += blocks;
@@ -291,7 +304,8 @@ void prefix_name(struct world *w, struct server *s, struct req *r)
 {
   struct chain *c = r->chain;
   uint32_t full = r->v.kv0 >> s->block_shift;
-  if (!c || c->hidden || full <= c->named || know_names(w, s, r, full))
+  if (!c || c->hidden || full <= c->named || know_names(w, s, r, full) ||
+      make_nodes(w, s, full - c->named))
     return;
   for (; c->named < full; c->named++)
     c->link[c->named].node = give_name(s->cache, c->link[c->named].name);
@@ -302,7 +316,7 @@ static uint32_t let_go(struct world *w, struct server *s, struct chain *chain, u
 {
   struct cache *c = s->cache;
   uint32_t freed = blocks - (chain ? chain->named : 0);
-  prefix_put_spare(s, freed);
+  prefix_put_spare(w, s, freed);
   while (chain && chain->named) {
     uint32_t at = chain->link[--chain->named].node;
     struct node *n = &c->node[at];
@@ -396,7 +410,7 @@ int prefix_open(struct world *w, struct server *s)
   if (!c->node || !c->bucket)
     return base_fail_memory(w->err);
   c->mask = buckets - 1;
-  prefix_put_spare(s, blocks);
+  prefix_put_spare(w, s, blocks);
   return 0;
 }
 
