@@ -14,12 +14,6 @@ const char *const world_account_name[WORLD_ACCOUNTS] = {
     [WORLD_IDLE] = "idle, no work",
     [WORLD_DRAIN] = "drain"};
 
-/* Those of all GPUs together are summed at the end. */
-void account_charge(struct world *w, const struct server *s, int account, base_int128 units)
-{
-  w->out->gpu_account[s->cfg->gpu][account] += units;
-}
-
 /* Is there work in the arm that an idle lane could have done? Constant between instants. */
 static int work_waits(const struct world *w, lull_time at)
 {
@@ -49,26 +43,6 @@ void account_idle(struct world *w, const struct server *s, lull_time from, lull_
   charge_idle(w, s, cut, to);
 }
 
-static int useful_account(const struct world_class *c)
-{
-  return c->interactive ? WORLD_LIVE_USEFUL : WORLD_BATCH_USEFUL;
-}
-
-/* Useful or late is known at the end; what was lost on the way is wasted. */
-void account_request(struct world *w, const struct req *r)
-{
-  const struct world_record *rec = &r->rec;
-  const struct world_class *c = &w->cfg->cls[rec->cls];
-  if (rec->server < 0)
-    return;
-  const struct server *s = &w->srv[rec->server];
-  w->out->cls[rec->cls].share += (base_int128)rec->share + rec->wasted;
-  account_charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : useful_account(c),
-                 rec->share);
-  if (rec->wasted)
-    account_charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
-}
-
 /* What steps left over, floored by class; the parts of a unit add up to whole units, which the
  * lowest class keeps. */
 static void charge_residues(struct world *w)
@@ -81,7 +55,7 @@ static void charge_residues(struct world *w)
     for (uint32_t c = 0; c < w->nclasses; c++) {
       base_int128 units = (s->residue_q16[c] >> 16) + (c == 0 ? parts >> 16 : 0);
       w->out->cls[c].residue += units;
-      account_charge(w, s, useful_account(&w->cfg->cls[c]), units);
+      account_charge(w, s, account_useful(&w->cfg->cls[c]), units);
     }
   }
 }

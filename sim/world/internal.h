@@ -453,8 +453,31 @@ static inline void account_time(struct world *w, lull_time from, lull_time to) /
       account_idle(w, s, from, to);
   }
 }
-void account_charge(struct world *w, const struct server *s, int account, base_int128 units);
-void account_request(struct world *w, const struct req *r); /* its shares, at its end */
+/* Those of all GPUs together are summed at the end. */
+static inline void account_charge(struct world *w, const struct server *s, int account,
+                                  base_int128 units)
+{
+  w->out->gpu_account[s->cfg->gpu][account] += units;
+}
+static inline int account_useful(const struct world_class *c)
+{
+  return c->interactive ? WORLD_LIVE_USEFUL : WORLD_BATCH_USEFUL;
+}
+/* A request's shares, at its end: useful or late is known then; what was lost on the way is
+ * wasted. */
+static inline void account_request(struct world *w, const struct req *r)
+{
+  const struct world_record *rec = &r->rec;
+  const struct world_class *c = &w->cfg->cls[rec->cls];
+  if (rec->server < 0)
+    return;
+  const struct server *s = &w->srv[rec->server];
+  w->out->cls[rec->cls].share += (base_int128)rec->share + rec->wasted;
+  account_charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : account_useful(c),
+                 rec->share);
+  if (rec->wasted)
+    account_charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
+}
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */
 int account_broken(struct world *w, const struct server *s) __attribute__((cold));
 /* What must hold whenever work is submitted and when a copy has ended. */

@@ -164,6 +164,21 @@ static inline void link_req(struct world *w, struct server *s, struct req *r, lu
   s->v.count[v->state][v->cls]++;
 }
 
+/* Links r behind all others of its list. */
+static inline void append_req(struct world *w, struct server *s, struct req *r)
+{
+  struct lull_request *v = &r->v;
+  lull_id *tail = &s->tail[v->state][v->cls];
+  v->prev = *tail;
+  v->next = -1;
+  if (*tail >= 0)
+    req_at(w, *tail)->v.next = v->id;
+  else
+    s->head[v->state][v->cls] = v->id;
+  *tail = v->id;
+  s->v.count[v->state][v->cls]++;
+}
+
 /* Where r belongs in WAITING: ids grow with (arrival, row), so the key is the id. A preempted
  * request is older than most that wait, so the walk starts at the head; a new one is the last. */
 static inline lull_id waiting_place(struct world *w, struct server *s, const struct req *r)
@@ -189,7 +204,10 @@ void req_enter(struct world *w, struct req *r, int state)
   s->v.seqs += (uint32_t)(takes_slot(state) - takes_slot(r->v.state));
   r->v.state = (uint8_t)state;
   r->v.entered = ++w->entered;
-  link_req(w, s, r, state == LULL_WAITING ? waiting_place(w, s, r) : s->tail[state][r->v.cls]);
+  if (state == LULL_WAITING)
+    link_req(w, s, r, waiting_place(w, s, r));
+  else
+    append_req(w, s, r);
 }
 
 /* Does a step of s run, or did one end at this very moment? */
