@@ -642,7 +642,12 @@ START_TEST(test_published_operators)
   struct calibration *c = calib_fit_llmservingsim(&in, NULL, &e);
   ck_assert_msg(c != NULL, "%s:%u: %s", e.file, e.line, e.text);
   check_expected(&a, c, &m, &g, 5); /* and mixed */
+  ck_assert_str_eq(c->source[0].kernel, "as vLLM chooses");
   calibration_free(c);
+  ck_assert(!gpu_open("rtx-4090", &g, &e));
+  ck_assert_ptr_null(calib_fit_llmservingsim(&in, NULL, &e));
+  ck_assert_int_eq(e.code, BASE_INPUT);
+  ck_assert_ptr_nonnull(strstr(e.text, "by its SHA-256 this is a table of rtx-pro-6000"));
 }
 END_TEST
 
