@@ -102,9 +102,10 @@ struct calibration *calib_fit_roofline(const struct calib_input *in, FILE *talk,
                                        struct base_error *e);
 
 /*
- * How far `other` is from `measured`, both by tables, at the grid points of the first: one record a
- * part, named as in lull calibration show, with the number of points and p50, p95 and max of
- * |other - measured| / measured. Fills at most `max` and returns how many; -1: out of memory.
+ * How far `other` is from `measured`, both by tables, at the grid points of the first that were
+ * measured, not filled in (calib/measured_points.h): one record a part, named as in lull
+ * calibration show, with the number of points and p50, p95 and max of |other - measured| /
+ * measured. Fills at most `max` and returns how many; -1: out of memory.
  */
 int calib_compare(const struct calibration *measured, const struct calibration *other,
                   struct calibration_residual *r, size_t max, struct base_error *e);

@@ -251,25 +251,45 @@ static int keep_samples(struct import *im)
 
 /* ----------------------------------------------------------------------------------- import --- */
 
+/* A table of the source; nothing in it tells what was measured. */
+static int note_table(struct import *im, int kind, int *unchecked)
+{
+  struct calibration *c = im->c;
+  struct calibration_source *s = &c->source[c->nsources];
+  const char *path = im->t.path[kind];
+  int told;
+  if (source_add(c, path, "", "as vLLM chooses", "MIT", REPOSITORY, im->e) ||
+      source_check(c, s, path, &told, im->e))
+    return -1;
+  const char *engine = im->in->engine ? im->in->engine : source_engine(s->sha256);
+  source_text(s->engine, sizeof s->engine, engine ? engine : "vLLM, version not stated");
+  if (!told)
+    source_text(s->kernel, sizeof s->kernel,
+                "as vLLM chooses; model, GPU and group as stated by the user, not checked");
+  *unchecked += !told;
+  if (kind == OPERATORS_DENSE)
+    source_text(c->engine, sizeof c->engine, s->engine);
+  return 0;
+}
+
 static int note_sources(struct import *im)
 {
   const struct operators *t = &im->t;
-  struct calibration *c = im->c;
+  int unchecked = 0;
   for (int k = 0; k < OPERATORS_KINDS; k++) {
-    struct calibration_source *s = &c->source[c->nsources];
-    int other = k == OPERATORS_COLLECTIVE;
     if (!t->path[k])
       continue;
-    if (source_add(c, t->path[k], other ? t->collective_engine : "",
-                   other ? t->collective_kernel : "as vLLM chooses", other ? "Apache-2.0" : "MIT",
-                   other ? "https://github.com/ai-dynamo/aiconfigurator" : REPOSITORY, im->e))
+    if (k != OPERATORS_COLLECTIVE
+            ? note_table(im, k, &unchecked)
+            : source_add(im->c, t->path[k], t->collective_engine, t->collective_kernel,
+                         "Apache-2.0", "https://github.com/ai-dynamo/aiconfigurator", im->e))
       return -1;
-    const char *engine = im->in->engine ? im->in->engine : source_engine(s->sha256);
-    if (!other)
-      source_text(s->engine, sizeof s->engine, engine ? engine : "vLLM, version not stated");
-    if (k == OPERATORS_DENSE)
-      source_text(c->engine, sizeof c->engine, s->engine);
   }
+  if (unchecked && im->talk)
+    fprintf(im->talk,
+            "model %s, GPU %s and tensor parallel %u are as stated, not checked: nothing tells of "
+            "what %d of the tables are\n",
+            im->c->model, im->c->gpu, im->c->tp, unchecked);
   return 0;
 }
 

@@ -23,6 +23,8 @@ liblull_a_SOURCES += \
   %D%/grid_fit.c \
   %D%/grid_fit.h \
   %D%/llmservingsim.c \
+  %D%/measured_points.c \
+  %D%/measured_points.h \
   %D%/operator_sum.c \
   %D%/operator_sum.h \
   %D%/operators.c \

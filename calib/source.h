@@ -10,6 +10,7 @@
 #include "base/error.h"
 
 struct calibration;
+struct calibration_source;
 struct gpu;
 struct llm;
 
@@ -23,6 +24,13 @@ int source_add(struct calibration *c, const char *path, const char *engine, cons
                const char *licence, const char *url, struct base_error *e);
 /* The engine of a known file that does not state it itself, or NULL. */
 const char *source_engine(const char *sha256);
+/*
+ * Is the file of the model, GPU and group that c is made for? By its SHA-256, if it is a known one,
+ * else by a name llmservingsim-GPU-MODEL-tpN-...; BASE_INPUT if it is of others. *told: 0 where
+ * neither tells, so that nothing was checked. `path` is for the message.
+ */
+int source_check(const struct calibration *c, const struct calibration_source *s, const char *path,
+                 int *told, struct base_error *e);
 /* Fills names, types and sizes, of one GPU of a tensor-parallel group of tp, and the calibration's
  * name GPU-MODEL-TYPE[-kv-TYPE][-tpN]. The types are "fp8" or "bfloat16". */
 void source_describe(struct calibration *c, const struct llm *m, const struct gpu *g,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calib/calib.h"
+#include "calib/measured_points.h"
 #include "cli/commands.h"
 #include "models/calibration.h"
 
@@ -201,8 +202,24 @@ static int point_of(const struct lattice *l, size_t cell, const struct lattice *
   return !lattice_outside(other, p, 0) && !lattice_outside(other, p, 1);
 }
 
-/* By how much two parts differ at the points of the first that the second covers. */
-static int differ_part(const struct part *a, const struct part *b)
+/* Which of the grid's points the samples of the calibration tell to be measured; known is 0 where
+ * they tell nothing. */
+static int list_points(struct measured_points *m, const struct calibration *c, const struct part *p,
+                       struct base_error *e)
+{
+  static const char *const name[MEASURED_PARTS] = {[MEASURED_DECODE] = "decode attention",
+                                                   [MEASURED_PROMPT] = "prefill attention",
+                                                   [MEASURED_MIXED] = "mixed attention"};
+  *m = (struct measured_points){0};
+  for (int i = 0; i < MEASURED_PARTS; i++)
+    if (p->grid.rank > 1 && !strcmp(p->name, name[i]))
+      return measured_points_list(m, c, i, e);
+  return 0;
+}
+
+/* By how much two parts differ at the points of the first that the second covers; of those that
+ * samples tell of, at the measured ones. */
+static int differ_part(const struct part *a, const struct part *b, const struct measured_points *m)
 {
   size_t cells = a->grid.n[0] ? lattice_cells(&a->grid) : 0, both = 0, unlike = 0;
   struct lattice_point p[LATTICE_RANK];
@@ -210,7 +227,8 @@ static int differ_part(const struct part *a, const struct part *b)
   if (!a->grid.n[0] != !b->grid.n[0])
     printf("%s: only in the %s\n", a->name, a->grid.n[0] ? "first" : "second");
   for (size_t i = 0; i < cells && b->grid.n[0]; i++) {
-    if (!point_of(&a->grid, i, &b->grid, p))
+    if (!point_of(&a->grid, i, &b->grid, p) ||
+        (m->known && !measured_points_has(m, p, a->grid.rank)))
       continue;
     int64_t x = a->grid.y[i], y = lattice_value(&b->grid, p);
     double d = x ? (double)(y - x) / (double)x : y != 0;
@@ -221,9 +239,28 @@ static int differ_part(const struct part *a, const struct part *b)
       worst = d;
   }
   if (unlike)
-    printf("%s: the second is %+.1f%% on average, %+.1f%% at most, over %zu points of the first\n",
-           a->name, 100 * sum / (double)both, 100 * worst, both);
+    printf(
+        "%s: the second is %+.1f%% on average, %+.1f%% at most, over %zu %s points of the first\n",
+        a->name, 100 * sum / (double)both, 100 * worst, both, m->known ? "measured" : "grid");
   return unlike || !a->grid.n[0] != !b->grid.n[0];
+}
+
+/* The same of all parts of two calibrations; -1: out of memory. */
+static int differ_parts(const struct calibration *a, const struct calibration *b,
+                        struct base_error *e)
+{
+  struct part x[PARTS], y[PARTS];
+  int any = 0;
+  list_parts(a, x);
+  list_parts(b, y);
+  for (int i = 0; i < PARTS; i++) {
+    struct measured_points m;
+    if (list_points(&m, a, &x[i], e))
+      return -1;
+    any |= differ_part(&x[i], &y[i], &m);
+    measured_points_free(&m);
+  }
+  return any;
 }
 
 static int differ_errors(const struct calibration *a, const struct calibration *b)
@@ -260,16 +297,14 @@ static int print_distances(const struct calibration *a, const struct calibration
 
 static int diff(struct cli_line *line, struct base_error *e)
 {
-  struct part x[PARTS], y[PARTS];
   struct calibration *a = calibration_open(line->arg[1], e);
   struct calibration *b = a ? calibration_open(line->arg[2], e) : NULL;
   int rc = -1;
   if (a && b) {
-    int any = differ_identity(a, b);
-    list_parts(a, x);
-    list_parts(b, y);
-    for (int i = 0; i < PARTS; i++)
-      any |= differ_part(&x[i], &y[i]);
+    int any = differ_identity(a, b), parts = differ_parts(a, b, e);
+    if (parts < 0)
+      goto free_both;
+    any |= parts;
     any |= differ_errors(a, b);
     if (any && print_distances(a, b, e))
       goto free_both;

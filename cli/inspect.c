@@ -34,23 +34,35 @@ static void print_server(const struct scenario_server *v)
          g->max_seqs, g->token_budget, g->draft_depth);
 }
 
+/* Contention is printed as it is simulated, in 64ths. */
+static void print_job(const struct scenario_arm *arm, uint32_t i)
+{
+  const struct world_job *j = &arm->job[i];
+  char step[32];
+  printf("    job %s: GPU %d, micro-steps of %s, contention %.4g, ", j->name, j->gpu,
+         base_unit_format(BASE_TIME, j->micro_ticks * LULL_TICK_PS, step, sizeof step),
+         (double)arm->contended_ps[i] / LULL_TICK_PS);
+  if (j->micro_steps)
+    printf("%llu of them", (unsigned long long)j->micro_steps);
+  else
+    printf("to the run's end");
+  puts(j->paused ? ", paused at first" : "");
+}
+
 static void print_arm(const struct scenario *s, uint32_t a)
 {
   const struct scenario_arm *arm = &s->arm[a];
-  char step[32];
   printf("arm %s: policy %s, %u GPU%s, %u candidate%s%s%s\n", arm->id, arm->policy->name,
          arm->ngpus, arm->ngpus == 1 ? "" : "s", arm->ncandidates, arm->ncandidates == 1 ? "" : "s",
          (int)a == s->baseline ? ", baseline" : "",
          arm->policy->needs & LULL_NEED_FORESIGHT ? ", not deployable (foresight)" : "");
-  for (uint32_t i = 0; i < arm->njobs; i++)
-    printf("  job %s: GPU %d, micro-steps of %s%s\n", arm->job[i].name, arm->job[i].gpu,
-           base_unit_format(BASE_TIME, arm->job[i].micro_ticks * LULL_TICK_PS, step, sizeof step),
-           arm->job[i].paused ? ", paused" : "");
   for (uint32_t i = 0; i < arm->ncandidates; i++) {
     if (*arm->candidate[i].id)
       printf("  candidate %s\n", arm->candidate[i].id);
     for (uint32_t k = 0; k < arm->candidate[i].nservers; k++)
       print_server(&arm->candidate[i].server[k]);
+    for (uint32_t k = 0; k < arm->njobs; k++)
+      print_job(arm, k);
   }
 }
 

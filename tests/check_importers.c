@@ -579,7 +579,7 @@ static struct calibration *fit_published(const struct aim *a, struct llm *m, str
 
 /* Of the roofline's expected errors: they are what comes of comparing again. */
 static void check_expected(const struct aim *a, const struct calibration *measured, struct llm *m,
-                           struct gpu *g)
+                           struct gpu *g, int parts)
 {
   const struct calib_input in = {NULL, 0, m, g, a->dtype, a->dtype, 1, NULL, 0};
   struct base_error e = {0};
@@ -587,7 +587,7 @@ static void check_expected(const struct aim *a, const struct calibration *measur
   struct calibration *derived = calib_fit_roofline(&in, NULL, &e);
   ck_assert_ptr_nonnull(derived);
   int n = calib_compare(measured, derived, r, 8, &e);
-  ck_assert_int_eq(n, 4);
+  ck_assert_int_eq(n, parts);
   for (int i = 0; i < n; i++) {
     char name[48];
     snprintf(name, sizeof name, "%.20s, %s", r[i].curve, a->expected);
@@ -617,7 +617,7 @@ START_TEST(test_published)
   r = residual(c, "decode attention");
   ck_assert_double_le(r->p50, 0.03);
   ck_assert_double_le(r->p95, 0.13); /* docs/holdout.md says why not 12% */
-  check_expected(a, c, &m, &g);
+  check_expected(a, c, &m, &g, 4);
   calibration_free(c);
 }
 END_TEST
@@ -641,8 +641,13 @@ START_TEST(test_published_operators)
   const struct calib_operators in = {.path = path, .npaths = 3, .model = &m, .gpu = &g, .tp = 1};
   struct calibration *c = calib_fit_llmservingsim(&in, NULL, &e);
   ck_assert_msg(c != NULL, "%s:%u: %s", e.file, e.line, e.text);
-  check_expected(&a, c, &m, &g);
+  check_expected(&a, c, &m, &g, 5); /* and mixed */
+  ck_assert_str_eq(c->source[0].kernel, "as vLLM chooses");
   calibration_free(c);
+  ck_assert(!gpu_open("rtx-4090", &g, &e));
+  ck_assert_ptr_null(calib_fit_llmservingsim(&in, NULL, &e));
+  ck_assert_int_eq(e.code, BASE_INPUT);
+  ck_assert_ptr_nonnull(strstr(e.text, "by its SHA-256 this is a table of rtx-pro-6000"));
 }
 END_TEST
 

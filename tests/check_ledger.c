@@ -42,7 +42,8 @@ START_TEST(pooled_percentiles)
   int64_t first[] = {10, 20}, second_part[] = {30, 40};
 
   part.ttft = (struct base_sample){.n = 2, .x = first};
-  part.account[WORLD_BATCH_USEFUL] = 0.5;
+  part.account[WORLD_BATCH_USEFUL] = 0.25;
+  part.account[WORLD_TRAINING] = 0.25;
   ck_assert_int_eq(base_hist_init(&part.itl), 0);
   base_hist_add(&part.itl, 100, 3);
   ck_assert_int_eq(summary_pool(&pool, &part, &e), 0);

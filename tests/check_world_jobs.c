@@ -74,7 +74,7 @@ START_TEST(side_by_side)
   ck_assert_int_eq((int64_t)s.r.cls[1].residue, 576 * 4);
   want_account(&s, WORLD_BATCH_USEFUL, 576 * 417);
   want_account(&s, WORLD_TRAINING, SHARE * 1000 - 576 * 417);
-  ck_assert_int_eq(s.r.gpu_busy[0], 625 * TICK + TICK / 2);
+  ck_assert_int_eq(s.r.gpu_busy[0], 1000 * TICK); /* each moment once */
   ck_assert_int_eq(s.r.end, 1000 * TICK);
   stage_end(&s);
 }
@@ -93,6 +93,7 @@ START_TEST(job_ends_within_a_step)
   run(&s);
   want_times(&s, 0, 0, 270 * TICK, 1605 * TICK);
   want_job(&s, 1, 600 * TICK);
+  ck_assert_int_eq(s.r.gpu_busy[0], 1605 * TICK);
   ck_assert_int_eq(s.r.record[0].share, 576 * (176 + 118) + 603 * 119 + SHARE * 988);
   ck_assert_int_eq((int64_t)s.r.cls[1].residue, 576 * 4 + 51);
   const struct base_hist *h = &s.r.cls[1].itl;

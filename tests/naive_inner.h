@@ -188,7 +188,7 @@ void naive_share(struct naive_world *w);
 
 /* naive_ledger.c */
 void naive_credit_step(struct naive_world *w, struct naive_server *s);
-void naive_credit_lost(struct naive_world *w, struct naive_server *s, lull_time last);
+void naive_credit_lost(struct naive_world *w, struct naive_server *s);
 void naive_close_stay(struct naive_world *w, struct naive_request *r);
 void naive_pass(struct naive_world *w, lull_time until);
 int naive_results(struct naive_world *w);

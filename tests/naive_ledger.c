@@ -70,16 +70,13 @@ void naive_credit_step(struct naive_world *w, struct naive_server *s)
     left -= earned << 16;
   }
   w->residue_q16[s->c->gpu][first_class(w, s)] += left;
-  w->out->gpu_busy[s->c->gpu] += w->now - s->start - s->cost.host * LULL_TICK_PS;
 }
 
-/* A step that was cut off after `last` ps: nobody has anything of it. */
-void naive_credit_lost(struct naive_world *w, struct naive_server *s, lull_time last)
+/* A step that was cut off: nobody has anything of it. */
+void naive_credit_lost(struct naive_world *w, struct naive_server *s)
 {
   int cls = first_class(w, s);
-  lull_time host = s->cost.host * LULL_TICK_PS; /* a step begins with it */
   pay(w, s->c->gpu, wasted_account(w, cls), s->earned);
-  w->out->gpu_busy[s->c->gpu] += last > host ? last - host : 0;
 }
 
 /* A row leaves the batch: whole units are its own, the fraction stays with the class. */
@@ -99,6 +96,18 @@ static struct naive_server *server_of_gpu(struct naive_world *w, int gpu)
   return NULL;
 }
 
+/* How long a GPU has a micro-step or a step's kernel from now to `until`. A step begins with its
+ * host time. */
+static lull_time busy_time(const struct naive_world *w, const struct naive_server *s, int training,
+                           lull_time until)
+{
+  lull_time kernels = s->start + s->cost.host * LULL_TICK_PS;
+  lull_time from = kernels > w->now ? kernels : w->now;
+  if (training)
+    return until - w->now;
+  return s->stepping && until > from ? until - from : 0;
+}
+
 /* Lanes that compute share a GPU's time evenly. */
 static int pay_lanes(struct naive_world *w, struct naive_server *s, lull_time last)
 {
@@ -110,6 +119,7 @@ static int pay_lanes(struct naive_world *w, struct naive_server *s, lull_time la
     pay(w, s->c->gpu, WORLD_TRAINING, (base_int128)UNIT / lanes * last);
     j->busy += last;
   }
+  w->out->gpu_busy[s->c->gpu] += busy_time(w, s, training, w->now + last);
   return lanes;
 }
 
@@ -190,7 +200,7 @@ int naive_results(struct naive_world *w)
   for (uint32_t i = 0; i < w->cfg->nservers; i++) {
     struct naive_server *s = &w->server[i];
     if (s->stepping)
-      naive_credit_lost(w, s, w->now - s->start);
+      naive_credit_lost(w, s);
   }
   out->record = calloc(w->n ? w->n : 1, sizeof *out->record);
   if (!out->record)

@@ -112,7 +112,7 @@ static void settle_step(struct naive_world *w, struct naive_server *s)
 
 static void settle_abort(struct naive_world *w, struct naive_server *s)
 {
-  naive_credit_lost(w, s, w->now - s->start);
+  naive_credit_lost(w, s);
   s->reasons |= LULL_WAKE_ABORT;
   w->out->aborts++;
 }

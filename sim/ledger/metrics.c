@@ -36,10 +36,12 @@ const struct summary_metric_info summary_metrics[METRICS] = {
                         "gap between two steps that delivered tokens to a live request, median"},
     [METRIC_ITL_P95] = {"itl-p95", "Token gap p95", "s", "the same, 95th percentile"},
     [METRIC_ITL_P99] = {"itl-p99", "Token gap p99", "s", "the same, 99th percentile"},
-    [METRIC_DEVICE_BUSY] = {"device-busy", "Utilisation, device-busy", "1",
-                            "share of paid time with a kernel running"},
-    [METRIC_LEDGER_BUSY] = {"ledger-busy", "Utilisation, ledger-busy", "1",
-                            "share of paid time in the accounts live useful and batch useful"},
+    [METRIC_DEVICE_BUSY] =
+        {"device-busy", "Utilisation, device-busy", "1",
+         "share of paid time with a kernel of a step or a micro-step of a job running"},
+    [METRIC_LEDGER_BUSY] =
+        {"ledger-busy", "Utilisation, ledger-busy", "1",
+         "share of paid time in the accounts live useful, batch useful and training"},
     [METRIC_GPU_SECONDS] = {"gpu-seconds", "Paid GPU-seconds", "GPU-s",
                             "time from the start to the end of drain, times GPUs"},
     [METRIC_PREEMPTIONS] = {"preemptions", "Preemptions", "1",

@@ -108,7 +108,9 @@ static double busy_share(const struct summary *s)
 {
   if (s->gpu_seconds <= 0)
     return NAN;
-  return (s->account[WORLD_LIVE_USEFUL] + s->account[WORLD_BATCH_USEFUL]) / s->gpu_seconds;
+  return (s->account[WORLD_LIVE_USEFUL] + s->account[WORLD_BATCH_USEFUL] +
+          s->account[WORLD_TRAINING]) /
+         s->gpu_seconds;
 }
 
 /* Times and accounts: the paid time, where it went, and how long kernels ran. */

@@ -336,7 +336,8 @@ void parts_jobs(const struct experiment *x, FILE *out)
   for (uint32_t a = 0; a < s->narms; a++)
     for (uint32_t j = 0; !x->arm[a].skipped && j < s->arm[a].njobs; j++) {
       if (!any++)
-        fprintf(out, "\n%-18s%-18s%4s%16s%14s\n", "Job", "arm", "GPU", "micro-steps", "seconds");
+        fprintf(out, "\n%-18s%-18s%4s%16s%14s%s\n", "Job", "arm", "GPU", "micro-steps", "seconds",
+                x->nseeds > 1 ? "  (sums over the seeds)" : "");
       job_row(x, a, j, out);
     }
 }

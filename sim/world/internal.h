@@ -116,6 +116,7 @@ struct server {
   lull_time speed;         /* ps a tick of the last step that had a whole number of them */
   lull_time mark;
   base_int128 earned;
+  lull_time counted;       /* of its kernels, up to `mark`: in gpu_busy, or beside a micro-step */
 
   /* copies */
   struct copy *copyq;
@@ -423,6 +424,9 @@ void jobs_pass_time(struct world *w, lull_time from, lull_time to);
 /* step.c */
 void step_catch_up(struct world *w, struct server *s); /* ASYNC: its plans know all */
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c);
+/* Of the step under way, which the device ended at `end` or later: how long kernels ran in it from
+ * `cut` to `end`. A step begins with its host time. */
+lull_time step_kernels(const struct world *w, struct server *s, lull_time cut, lull_time end);
 
 /* plan.c */
 uint32_t plan_reasons(const struct world *w, const struct server *s); /* it is at a boundary */

@@ -5,7 +5,8 @@
  *
  * An active set changes only between two moves of time (F4), and the device has then reported all
  * steps that ended under the old set. So at most the step under way has seen several sets: what it
- * earned up to the last change is kept beside the moment of that change.
+ * earned up to the last change, and how long its kernels ran, is kept beside the moment of that
+ * change.
  */
 #include <stdlib.h>
 
@@ -105,6 +106,17 @@ int job_will_wake(const struct server *s)
   return s->job && s->job->busy && !job_goes_on(s->job) && (s->plan.wake & LULL_WAKE_LANE);
 }
 
+/* The active set changes at `at`, within the step under way: what it was until then. */
+static void settle_step(struct world *w, struct server *s, lull_time at)
+{
+  lull_time kernels = at > s->mark ? step_kernels(w, s, s->mark, at) : 0;
+  if (s->unit == WORLD_CREDIT)
+    w->out->gpu_busy[s->cfg->gpu] += kernels;
+  s->counted += kernels;
+  s->earned += (base_int128)s->unit * (at - s->mark);
+  s->mark = at;
+}
+
 /* Time moved: what the job earned, and a new rate for the step beside it. */
 void jobs_pass_time(struct world *w, lull_time from, lull_time to)
 {
@@ -117,11 +129,11 @@ void jobs_pass_time(struct world *w, lull_time from, lull_time to)
     if (j->busy) {
       account_charge(w, s, WORLD_TRAINING, (base_int128)unit * (to - from));
       j->done->busy += to - from;
+      w->out->gpu_busy[s->cfg->gpu] += to - from;
     }
     if (!s->busy || s->unit == unit)
       continue;
-    s->earned += (base_int128)s->unit * (from - s->mark);
-    s->mark = from;
+    settle_step(w, s, from);
     s->unit = unit;
   }
 }

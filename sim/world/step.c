@@ -394,15 +394,26 @@ static void waste_partial(struct world *w, struct server *s, lull_time to)
   account_charge(w, s, account, credit_lost);
 }
 
-/* Of the step under way, which the device ended at `end`: how long kernels ran in it after `cut`. A
- * step begins with its host time. */
-static lull_time busy_after(const struct world *w, struct server *s, lull_time cut, lull_time end)
+lull_time step_kernels(const struct world *w, struct server *s, lull_time cut, lull_time end)
 {
   struct cost_step c;
   cost_eval(s->cfg->cost, shape_now(w, s), &c);
   lull_time kernels = s->step_start + c.host * LULL_TICK_PS;
   lull_time from = cut > kernels ? cut : kernels;
   return from < end ? end - from : 0;
+}
+
+/* A report's kernels, of which those up to the last change of the active set were counted with it.
+ * Beside a micro-step it is the job that keeps the GPU busy (jobs_pass_time). */
+static void count_busy(struct world *w, struct server *s, const struct lull_completion *c,
+                       lull_time end)
+{
+  lull_time kernels = c->busy - s->counted;
+  if (end < c->end)
+    kernels -= step_kernels(w, s, end, c->end);
+  if (s->unit == WORLD_CREDIT)
+    w->out->gpu_busy[s->cfg->gpu] += kernels;
+  s->counted = 0;
 }
 
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c)
@@ -416,9 +427,8 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   if (n && take_steps(w, s, sp, n))
     return -1;
   lull_time busy_end = c->end < cut ? c->end : cut;
-  w->out->gpu_busy[s->cfg->gpu] += c->busy;
-  if (busy_end < c->end)
-    w->out->gpu_busy[s->cfg->gpu] -= busy_after(w, s, busy_end, c->end);
+  if (sp->steps || c->aborted)
+    count_busy(w, s, c, busy_end);
   int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
   if (partial && busy_end > s->step_start)
     waste_partial(w, s, busy_end);

@@ -300,7 +300,7 @@ struct world_result {
   uint32_t nclasses;
   base_int128 account[WORLD_ACCOUNTS];            /* of all GPUs, 1/12 ps */
   base_int128 gpu_account[LULL_SERVERS][WORLD_ACCOUNTS];
-  lull_time gpu_busy[LULL_SERVERS];               /* a kernel of a step running: steps less host time */
+  lull_time gpu_busy[LULL_SERVERS];               /* a micro-step under way, or a kernel of a step: steps less host time */
   struct world_job_result job[LULL_SERVERS];      /* [njobs of the configuration] */
   base_int128 paid;               /* end * ngpus * 12 */
   lull_time end;
