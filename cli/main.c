@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The command `lull`: the table of commands, and the way from argv to one of them. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,8 @@ static int unknown_command(const char *name)
 
 int main(int argc, char **argv)
 {
+  /* A limit on file size is then an error of the write, which removes the temporary file. */
+  signal(SIGXFSZ, SIG_IGN);
   if (argc < 2) {
     cli_print_usage(stderr);
     return BASE_USAGE;
