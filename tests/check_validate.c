@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/report/text.h"
 #include "sim/validate/stats.h"
 #include "sim/validate/validate.h"
 
@@ -145,6 +146,17 @@ START_TEST(over_time)
   compare(1, &c); /* a part has latencies only */
   ck_assert_uint_eq(c.metric[VALIDATE_E2E].n[VALIDATE_MEASURED], 2);
   ck_assert(isnan(c.metric[VALIDATE_THROUGHPUT].ks));
+}
+END_TEST
+
+START_TEST(sign_of_a_small_error)
+{
+  ck_assert_str_eq(text_error(-0.0004).s, "-0.0%");
+  ck_assert_str_eq(text_error(0.0004).s, "+0.0%");
+  ck_assert_str_eq(text_error(0).s, "+0.0%");
+  ck_assert_str_eq(text_error(-0.013).s, "-1.3%");
+  ck_assert_str_eq(text_error(NAN).s, "-");
+  ck_assert_str_eq(text_change(-0.0004).s, "+0.0%");
 }
 END_TEST
 
@@ -470,6 +482,7 @@ static Suite *validate_suite(void)
   Suite *suite = suite_create("validate");
   TCase *numbers = tcase_create("numbers"), *runs = tcase_create("runs");
   tcase_add_test(numbers, ks);
+  tcase_add_test(numbers, sign_of_a_small_error);
   tcase_add_test(numbers, ks_of_histograms);
   tcase_add_test(numbers, correlation);
   tcase_add_test(numbers, bias);
