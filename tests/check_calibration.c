@@ -398,7 +398,8 @@ static const struct {
     {GEMM_HEAD ROW "1,2,3,0\n", "above 0", 2},
     {GEMM_HEAD ROW "1,2,3,nan\n", "latency='nan'", 2},
     {GEMM_HEAD ROW "1,2,99999999999999999999,1\n", "k='9999", 2},
-    {GEMM_HEAD ROW "1,64,64,1", "lacks GEMMs near the shapes", 0},
+    {GEMM_HEAD ROW "1,64,64,1\n" ROW "2,64,64,1", "last line is not ended", 3},
+    {GEMM_HEAD ROW "1,64,64,1\n", "lacks GEMMs near the shapes", 0},
     {GEMM_HEAD ROW "1,64,64,1\nF,1,TEST GPU,gemm,b,bfloat16,2,64,64,1\n", "of engine 'F 1'", 3},
     {GEMM_HEAD "\"E\"" ROW "1,2,3,4\n", "quoted", 2},
 };
