@@ -271,7 +271,12 @@ static const struct llm toy = {.name = "toy",
                                .vocab = 4096,
                                .max_position = 512,
                                .source = "test"};
-static const struct gpu box = {.name = "box", .device = "TEST GPU", .memory_bytes = 1 << 30};
+static const struct gpu box = {.name = "box",
+                               .device = "TEST GPU",
+                               .memory_bytes = 1 << 30,
+                               .memory_bytes_per_s = 1000000000000,
+                               .bf16_flops = 100000000000000,
+                               .fp8_flops = 200000000000000};
 
 #define GEMM_HEAD "framework,version,device,op_name,kernel_source,gemm_dtype,m,n,k,latency\n"
 #define ATTENTION_HEAD                                                                             \
