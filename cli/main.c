@@ -52,7 +52,7 @@ const struct cli_command cli_commands[] = {
      "turn measured kernel tables into a calibration file",
      "Fits curves to published kernel timings of one GPU, for the shapes of one model, and writes "
      "them with their residuals and where they come from.\n\n"
-     "The tables are CSV files, plain or gzip. From aiconfigurator, in this order: GEMM, context "
+     "The tables are CSV files, plain or gzip. From aiconfigurator, in any order: GEMM, context "
      "(prefill) attention, and generation (decode) attention; --weights and --kv are needed. With "
      "--law tables all-reduce tables may follow, of a custom kernel and of NCCL.\n\n"
      "From llmservingsim, in any order or as a directory: dense, per_sequence and attention; with "
