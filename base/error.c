@@ -169,10 +169,21 @@ static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
   return cur[nb];
 }
 
+/* Letters that two names share at their ends. */
+static size_t shared_ends(const char *a, size_t na, const char *b, size_t nb)
+{
+  size_t n = na < nb ? na : nb, front = 0, back = 0;
+  while (front < n && lower(a[front]) == lower(b[front]))
+    front++;
+  while (front + back < n && lower(a[na - 1 - back]) == lower(b[nb - 1 - back]))
+    back++;
+  return front + back;
+}
+
 const char *base_nearest(const char *name, const char *const *names, size_t n)
 {
   const char *best = NULL;
-  size_t len = strlen(name);
+  size_t len = strlen(name), alike = 0;
   unsigned limit = (unsigned)(len / 3 + 1);
   if (len > NAME_MAX_DISTANCE)
     return NULL;
@@ -181,12 +192,12 @@ const char *base_nearest(const char *name, const char *const *names, size_t n)
     if (other > NAME_MAX_DISTANCE)
       continue;
     unsigned d = distance(name, len, names[i], other);
-    if (d <= limit && d < other && d < len) {
-      best = names[i];
-      limit = d ? d - 1 : 0;
-      if (!d)
-        break;
-    }
+    size_t ends = shared_ends(name, len, names[i], other);
+    if (d > limit || d >= other || d >= len || (best && d == limit && ends <= alike))
+      continue;
+    best = names[i];
+    limit = d;
+    alike = ends;
   }
   return best;
 }

@@ -33,20 +33,21 @@ struct base_error {
 
 /* Fill `e` unless it is already filled; all return -1. `e` may be NULL. `file` may be NULL. */
 int base_fail(struct base_error *e, int code, const char *fmt, ...)
-  __attribute__((cold, format(printf, 3, 4)));
+    __attribute__((cold, format(printf, 3, 4)));
 int base_fail_at(struct base_error *e, int code, const char *file, unsigned line, const char *fmt,
                  ...) __attribute__((cold, format(printf, 5, 6)));
 int base_vfail_at(struct base_error *e, int code, const char *file, unsigned line, const char *fmt,
                   va_list ap) __attribute__((cold, format(printf, 5, 0)));
 /* BASE_ENV with errno's text behind the formatted one. */
 int base_fail_errno(struct base_error *e, const char *fmt, ...)
-  __attribute__((cold, format(printf, 2, 3)));
+    __attribute__((cold, format(printf, 2, 3)));
 int base_fail_memory(struct base_error *e) __attribute__((cold)); /* BASE_ENV, "out of memory" */
 
 /* "file:line:column: error: text" (what is known of it) into buf, cut to size; returns buf. */
 const char *base_error_format(const struct base_error *e, char *buf, size_t size);
 
-/* A list of failures in the order found. Zero it before use. Beyond BASE_ERRORS_MAX it only counts. */
+/* A list of failures in the order found. Zero it before use. Beyond BASE_ERRORS_MAX it only counts.
+ */
 enum { BASE_ERRORS_MAX = 50 };
 struct base_errors {
   struct base_error *item; /* owned */
@@ -58,7 +59,8 @@ int base_errors_at(struct base_errors *list, int code, const char *file, unsigne
 int base_errors_add(struct base_errors *list, const struct base_error *e);
 void base_errors_free(struct base_errors *list);
 
-/* The entry of names[0..n-1] nearest to `name` by edit distance, or NULL if none is near. */
+/* The entry of names[0..n-1] nearest to `name` by edit distance, or NULL if none is near. Of
+ * equally near ones that which is like it for longer at both ends, then the first. */
 const char *base_nearest(const char *name, const char *const *names, size_t n);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calib/assemble.h"
 #include "calib/calib.h"
 #include "calib/fit.h"
 #include "calib/roofline.h"
@@ -159,13 +160,15 @@ static int import_attention(struct import *im, int which)
   struct calibration *c = im->c;
   if (attention_load(&t, im->path[which], im->model, im->kv_dtype, im->gpu->device, im->e))
     return -1;
-  int rc = note_source(im, which, &t.origin);
+  const struct roofline roof = {im->model, im->gpu, 2, strcmp(im->kv_dtype, "fp8") ? 2 : 1};
+  int rc = note_source(im, which, &t.origin) ||
+           assemble_check_attention(&roof, t.row, t.n, im->path[which], im->e);
   if (!rc && which == 1)
     rc = fit_prefill(&t, &c->prefill, &c->prefill_token_fs, next_residual(im), im->e);
   else if (!rc)
     rc = fit_decode(&t, &c->decode, next_residual(im), im->e);
   attention_free(&t);
-  return rc;
+  return rc ? -1 : 0;
 }
 
 static void set_shapes(const struct import *im)

@@ -209,7 +209,8 @@ static int import_attention(struct import *im, int which)
   if (attention_load(&t, im->in->path[which], &im->part, im->in->kv_dtype, im->in->gpu->device,
                      im->e))
     return -1;
-  int rc = note_table(im, which, &t.origin);
+  int rc = note_table(im, which, &t.origin) ||
+           assemble_check_attention(&im->roof, t.row, t.n, im->in->path[which], im->e);
   if (!rc && which == CONTEXT)
     rc = chunk_fit(&t, &c->prompt, assemble_residuals(c, 3), im->e) ||
          keep_attention(im, "context attention", &t);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calib/source.h"
+#include "calib/tables.h"
 #include "models/calibration.h"
 #include "models/gpu.h"
 #include "models/llm.h"
@@ -88,6 +89,35 @@ int assemble_check_peak(const struct calibration *c, const struct llm *model, co
                           "and the unit right?",
                           model->name, (double)v->y[i] / 1e6, (long long)v->x[i], g->name,
                           (double)least / 1e6);
+  }
+  return 0;
+}
+
+/* The least time of a row of attention, ps. Cached keys may be of fp8, and multiplied as such. */
+static int64_t least_attention(const struct roofline *r, const struct attention_row *a)
+{
+  const struct llm *m = r->part;
+  int64_t peak = r->kv_bytes == 1 ? r->gpu->fp8_flops : r->gpu->bf16_flops;
+  __int128 pairs = (__int128)a->isl * a->step + (__int128)a->isl * (a->isl + 1) / 2;
+  __int128 flops = 4 * pairs * a->batch * m->q_heads * m->head_dim;
+  __int128 bytes = (__int128)2 * m->kv_heads * m->head_dim * r->kv_bytes * a->batch * a->step;
+  int64_t compute = (int64_t)(flops * 1000000000000 / peak);
+  int64_t memory = (int64_t)(bytes * 1000000000000 / r->gpu->memory_bytes_per_s);
+  return compute > memory ? compute : memory;
+}
+
+int assemble_check_attention(const struct roofline *r, const struct attention_row *row, size_t n,
+                             const char *path, struct base_error *e)
+{
+  for (size_t i = 0; i < n; i++) {
+    int64_t least = row[i].isl ? least_attention(r, &row[i]) : 0;
+    if (row[i].ps < least / 3 * 2)
+      return base_fail_at(e, BASE_INPUT, path, row[i].line,
+                          "attention of %lld x %lld tokens behind %lld takes %.1f us, but at the "
+                          "peaks of '%s' it takes %.1f us; are the model, the GPU, --tp and the "
+                          "unit right?",
+                          (long long)row[i].batch, (long long)row[i].isl, (long long)row[i].step,
+                          (double)row[i].ps / 1e6, r->gpu->name, (double)least / 1e6);
   }
   return 0;
 }

@@ -47,6 +47,11 @@ void assemble_derived(struct calibration *c, const char *part);
  */
 int assemble_check_peak(const struct calibration *c, const struct llm *model, const struct gpu *g,
                         const char *path, struct base_error *e);
+/* The same of attention, row by row: its multiplications at the peak, and the keys and values that
+ * it reads at the peak of the memory. A row that was not measured (isl 0) is passed over. */
+struct attention_row;
+int assemble_check_attention(const struct roofline *r, const struct attention_row *row, size_t n,
+                             const char *path, struct base_error *e);
 /* A curve with these n knots (copied) of zeroes. */
 int assemble_curve(struct calibration_curve *v, const int64_t *x, size_t n, struct base_error *e);
 

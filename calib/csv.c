@@ -74,6 +74,10 @@ static int read_line(struct csv *c, char *text, struct base_error *e)
     text[--n] = 0;
   else if (check_end(c, e))
     return -1;
+  else if (gzdirect(c->in)) /* a cut number would pass for a smaller one; gzip tells a cut itself */
+    return base_fail_at(e, BASE_INPUT, c->path, c->line,
+                        "the last line is not ended, so the file may be cut; take a whole copy, or "
+                        "end the line if it is complete");
   if (n && text[n - 1] == '\r')
     text[--n] = 0;
   if (strchr(text, '"'))

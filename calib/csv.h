@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A small reader of CSV tables, plain or gzip: a header line, then rows of as many cells. No
- * quotes (they are refused), LF or CRLF, the last line end may be missing.
+ * quotes (they are refused), LF or CRLF; an uncompressed file must end its last line.
  */
 #ifndef CALIB_CSV_H
 #define CALIB_CSV_H

@@ -151,8 +151,27 @@ static int make_decode(struct import *im)
   return rc;
 }
 
+/* A row's chunk, and its decode rows; both were run in its time. */
+static int check_times(const struct import *im)
+{
+  struct llm part;
+  const struct roofline roof = {&part, im->in->gpu, 2, 2};
+  if (llm_shard(im->in->model, im->in->tp, &part, im->e))
+    return -1;
+  for (size_t i = 0; i < im->t.nattention; i++) {
+    const struct operators_attention_row *r = &im->t.attention[i];
+    const struct attention_row row[] = {{1, r->x[1], r->x[0], r->ps, r->line},
+                                        {r->x[2], r->x[3], 1, r->ps, r->line}};
+    if (assemble_check_attention(&roof, row, 2, im->t.path[OPERATORS_ATTENTION], im->e))
+      return -1;
+  }
+  return 0;
+}
+
 static int make_attention(struct import *im)
 {
+  if (check_times(im))
+    return -1;
   struct grid_point *point = malloc((im->t.nattention + 1) * sizeof *point);
   if (!point)
     return base_fail_memory(im->e);

@@ -90,6 +90,33 @@ static int order(const int64_t *a, const int64_t *b, int n)
   return 0;
 }
 
+/* ----------------------------------------------------------------------------- recognition --- */
+
+/* Both tables of attention have the same columns; their operator's name differs. */
+static int recognise_attention(struct csv *c, int op, struct base_error *e)
+{
+  int rc = op < 0 ? 0 : csv_next(c, e);
+  if (rc <= 0)
+    return rc < 0 ? -1 : TABLE_OTHER;
+  if (!strcmp(csv_cell(c, op), "context_attention"))
+    return TABLE_CONTEXT;
+  return strcmp(csv_cell(c, op), "generation_attention") ? TABLE_OTHER : TABLE_GENERATION;
+}
+
+int table_recognise(const char *path, struct base_error *e)
+{
+  struct csv *c = csv_open(path, e);
+  int kind = TABLE_OTHER;
+  if (!c)
+    return -1;
+  if (csv_column(c, "gemm_dtype", NULL) >= 0)
+    kind = TABLE_GEMM;
+  else if (csv_column(c, "attn_dtype", NULL) >= 0)
+    kind = recognise_attention(c, csv_column(c, "op_name", NULL), e);
+  csv_close(c);
+  return kind;
+}
+
 /* ----------------------------------------------------------------------------------- GEMMs --- */
 
 struct gemm_columns {

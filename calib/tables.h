@@ -22,6 +22,10 @@ struct table_origin {
 
 enum table_dtype { TABLE_WEIGHT, TABLE_BF16 };
 
+/* What a file is, by its header and its first row; -1 if it cannot be read. */
+enum table_kind { TABLE_GEMM, TABLE_CONTEXT, TABLE_GENERATION, TABLE_OTHER };
+int table_recognise(const char *path, struct base_error *e);
+
 /* One measured GEMM: (m x k) times (k x n). */
 struct gemm_row {
   int dtype; /* enum table_dtype */

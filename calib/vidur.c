@@ -105,11 +105,26 @@ static int make_decode(struct import *im)
   return rc;
 }
 
+static int check_times(const struct import *im)
+{
+  const struct vidur *t = &im->t;
+  for (size_t i = 0; i < t->ndecode + t->nprompt; i++) {
+    int decode = i < t->ndecode;
+    const struct vidur_attention_row *r = decode ? &t->decode[i] : &t->prompt[i - t->ndecode];
+    const struct attention_row row = {decode ? r->x[0] : 1, r->x[1], decode ? 1 : r->x[0], r->ps,
+                                      r->line};
+    if (assemble_check_attention(&im->roof, &row, 1, t->path[VIDUR_ATTENTION], im->e))
+      return -1;
+  }
+  return 0;
+}
+
 static int make_attention(struct import *im)
 {
   const struct vidur *t = &im->t;
   if (t->path[VIDUR_ATTENTION])
-    return judge(im, t->decode, t->ndecode, "decode attention", NULL) || make_decode(im) ||
+    return check_times(im) || judge(im, t->decode, t->ndecode, "decode attention", NULL) ||
+                   make_decode(im) ||
                    judge(im, t->prompt, t->nprompt, "prefill attention", &im->c->prompt)
                ? -1
                : 0;

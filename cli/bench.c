@@ -190,13 +190,13 @@ static int check_options(const struct cli_options *o, const struct speed_spec **
                    near ? "'?" : "");
 }
 
-/* A row of size n, or, among others, the reason why there is none. */
-static int row(const struct speed_spec *spec, const struct cli_options *o, uint64_t n, int skip,
+/* A row of size n, or the reason why there is none. */
+static int row(const struct speed_spec *spec, const struct cli_options *o, uint64_t n,
                struct measured *m, struct base_error *e)
 {
   struct base_error absent = {0};
   *m = (struct measured){0};
-  if (skip && speed_load_check(spec, o->data_dir, &absent)) {
+  if (speed_load_check(spec, o->data_dir, &absent)) {
     printf("%-9s %-28s skipped: %s\n", spec->name, spec->what, absent.text);
     return 0;
   }
@@ -214,7 +214,7 @@ static int all_rows(const struct cli_options *o, const uint64_t *size, size_t si
     const struct speed_spec *spec = &speed_table[i];
     /* W1 to W7 at every size; the others, which are there to be compared, at the last */
     for (size_t k = strlen(spec->name) == 2 ? 0 : sizes - 1; k < sizes; k++) {
-      if (row(spec, o, size[k], 1, &m, e))
+      if (row(spec, o, size[k], &m, e))
         return -1;
     }
     if (!strncmp(spec->name, "out-", 4))
@@ -241,7 +241,7 @@ int cli_bench(struct cli_line *line)
   print_head();
   int rc = one ? 0 : all_rows(o, size, sizes, &e);
   for (size_t k = 0; one && !rc && k < sizes; k++)
-    rc = row(one, o, size[k], 0, &m, &e);
+    rc = row(one, o, size[k], &m, &e);
   if (rc)
     return cli_fail(&e);
   print_notes(o);

@@ -7,6 +7,7 @@
 
 #include "calib/calib.h"
 #include "calib/operators.h"
+#include "calib/tables.h"
 #include "calib/vidur.h"
 #include "cli/commands.h"
 #include "models/calibration.h"
@@ -161,6 +162,36 @@ static int no_meaning(const struct import *im, const char *option)
                    im->o->from);
 }
 
+/* Puts the three tables in the order GEMM, context, generation, whatever theirs was; all-reduce
+ * tables follow. A file that is not known stays where it is, and is told of when it is read. */
+static int sort_kernels(const struct import *im, struct cli_line *line)
+{
+  static const char *const name[] = {"GEMM", "context attention", "generation attention"};
+  char *sorted[FILES_MAX], *table[TABLE_OTHER] = {NULL};
+  int n = TABLE_OTHER;
+  if (line->nargs > FILES_MAX)
+    return base_fail(im->e, BASE_USAGE, "lull import: there are more than %d files", FILES_MAX);
+  for (int i = 0; i < line->nargs; i++) {
+    int kind = table_recognise(line->arg[i], im->e);
+    if (kind < 0)
+      return -1;
+    if (kind < TABLE_OTHER && table[kind])
+      return base_fail_at(im->e, BASE_INPUT, line->arg[i], 1,
+                          "this is a second table of %s, after %s; needed are GEMM, context "
+                          "attention and generation attention",
+                          name[kind], table[kind]);
+    if (kind < TABLE_OTHER)
+      table[kind] = line->arg[i];
+    else if (n < FILES_MAX)
+      sorted[n++] = line->arg[i];
+  }
+  if (n != line->nargs)
+    return 0; /* one of the three is not known */
+  memcpy(sorted, table, sizeof table);
+  memcpy(line->arg, sorted, (size_t)n * sizeof *sorted);
+  return 0;
+}
+
 static int from_kernels(struct import *im, struct cli_line *line)
 {
   const struct calib_input in = input_of(im, line->arg, (size_t)line->nargs);
@@ -170,6 +201,8 @@ static int from_kernels(struct import *im, struct cli_line *line)
                      "attention; all-reduce tables may follow");
   if (im->o->engine)
     return no_meaning(im, "engine");
+  if (sort_kernels(im, line))
+    return -1;
   return write_made(im, calib_fit_kernels(&in, im->talk, im->e));
 }
 
@@ -193,6 +226,8 @@ static int from_aiconfigurator(struct import *im, struct cli_line *line)
                      "lull import: --tp has no meaning for the law of pairs; add --law tables");
   if (o->engine)
     return no_meaning(im, "engine");
+  if (sort_kernels(im, line))
+    return -1;
   return calib_import_aiconfigurator(line->arg[0], line->arg[1], line->arg[2], &im->model, &im->gpu,
                                      o->weights, o->kv, o->output, im->talk, im->e);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The command `lull`: the table of commands, and the way from argv to one of them. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ const struct cli_command cli_commands[] = {
      "turn measured kernel tables into a calibration file",
      "Fits curves to published kernel timings of one GPU, for the shapes of one model, and writes "
      "them with their residuals and where they come from.\n\n"
-     "The tables are CSV files, plain or gzip. From aiconfigurator, in this order: GEMM, context "
+     "The tables are CSV files, plain or gzip. From aiconfigurator, in any order: GEMM, context "
      "(prefill) attention, and generation (decode) attention; --weights and --kv are needed. With "
      "--law tables all-reduce tables may follow, of a custom kernel and of NCCL.\n\n"
      "From llmservingsim, in any order or as a directory: dense, per_sequence and attention; with "
@@ -160,6 +161,8 @@ static int unknown_command(const char *name)
 
 int main(int argc, char **argv)
 {
+  /* A limit on file size is then an error of the write, which removes the temporary file. */
+  signal(SIGXFSZ, SIG_IGN);
   if (argc < 2) {
     cli_print_usage(stderr);
     return BASE_USAGE;

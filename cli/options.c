@@ -20,7 +20,7 @@ const struct cli_option cli_option_table[] = {
      "at all."},
     {"requests", 0, "FILE", CLI_STRING, AT(requests), CLI_RUN | CLI_VALIDATE,
      "Write one row for each request of each run: times, tokens, fate (in lull validate: measured "
-     "and simulated times, as CSV). HDF5 if FILE ends in .h5 or .hdf5, otherwise CSV."},
+     "and simulated times, always as CSV). HDF5 if FILE ends in .h5 or .hdf5, otherwise CSV."},
     {"log", 0, "FILE.csv", CLI_STRING, AT(log), CLI_RUN,
      "Write the decision log of each run: every event, plan and action, and what the policy itself "
      "logs."},

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
+#include "sim/report/report.h"
 #include "sim/validate/validate.h"
 
 /* All that a validation holds, so that one place can let go of it. */
@@ -56,6 +57,10 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
   if (!o->measured)
     return base_fail(e, BASE_USAGE,
                      "lull validate: give --measured, the records of a measured run");
+  if (o->requests && report_requests_is_hdf5(o->requests))
+    return base_fail(e, BASE_USAGE,
+                     "lull validate: --requests writes CSV only; name '%.200s' with .csv",
+                     o->requests);
   if (o->fit && strcmp(o->fit, "host"))
     return base_fail(e, BASE_USAGE, "lull validate: only host can be fitted, not '%.40s'", o->fit);
   j->gate = calloc((size_t)o->ngates * VALIDATE_FIGURES + 1, sizeof *j->gate);

@@ -5,6 +5,7 @@
 #include <libxml/tree.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/outfile.h"
 #include "base/units.h"
@@ -36,31 +37,50 @@ static size_t embedded_stem(const char *path, const char *suffix, const char **s
   return n - f - k;
 }
 
-/* Tells that there is no such name, and which one is near. Returns NULL. */
+/* Is a description's root element `element`? Of other files the suffix alone tells. */
+static int is_a(const char *element, const struct embedded_file *f, const char *suffix)
+{
+  char start[32];
+  snprintf(start, sizeof start, "<%s ", element);
+  return strcmp(suffix, ".xml") || strstr((const char *)f->data, start);
+}
+
+/* The nearest of those that begin with the same word (a family of models, a GPU), else of all. */
+static const char *nearest(const char *name, const char *const *names, size_t n)
+{
+  const char *family[NAMES_MAX];
+  size_t word = strcspn(name, "-"), have = 0;
+  for (size_t i = 0; i < n; i++)
+    if (word && strcspn(names[i], "-") == word && !strncasecmp(names[i], name, word))
+      family[have++] = names[i];
+  const char *near = base_nearest(name, family, have);
+  return near ? near : base_nearest(name, names, n);
+}
+
+/* Tells that there is no such name, which one is near, and which there are. Returns NULL. */
 static const struct embedded_file *unknown(const char *what, const char *name, const char *suffix,
                                            struct base_error *e)
 {
-  char copy[NAMES_MAX][64];
+  char copy[NAMES_MAX][64], list[480] = "";
   const char *names[NAMES_MAX];
-  size_t n = 0;
+  size_t n = 0, used = 0;
   for (size_t i = 0; i < embedded_count && n < NAMES_MAX; i++) {
     const char *stem;
     size_t len = embedded_stem(embedded_files[i].name, suffix, &stem);
-    if (!len || len >= sizeof copy[0])
+    if (!len || len >= sizeof copy[0] || !is_a(what, &embedded_files[i], suffix))
       continue;
-    memcpy(copy[n], stem, len);
-    copy[n][len] = 0;
+    snprintf(copy[n], sizeof copy[n], "%.*s", (int)len, stem);
     names[n] = copy[n];
+    if (used < sizeof list)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n ? ", " : "", copy[n]);
     n++;
   }
-  const char *near = base_nearest(name, names, n);
-  if (near)
-    base_fail(e, BASE_INPUT, "there is no %s '%s'; did you mean '%s'?", what, name, near);
-  else
-    base_fail(e, BASE_INPUT,
-              "there is no %s '%s'; name a built-in one, or a file by a path in "
-              "which there is a '/' or that ends in '%s'",
-              what, name, suffix);
+  const char *near = nearest(name, names, n);
+  base_fail(e, BASE_INPUT,
+            "there is no %s '%.60s'%s%s%s; built in are %s; a file is named by a path in which "
+            "there is a '/' or that ends in '%s'",
+            what, name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list,
+            suffix);
   return NULL;
 }
 

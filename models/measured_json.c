@@ -183,6 +183,35 @@ static int append(char **text, size_t *n, size_t *room, const char *line, size_t
   return 0;
 }
 
+/* Numbers that Python writes and JSON does not know; `said`: of the parser. NULL: none of them. */
+static const char *no_number(const char *said)
+{
+  static const char *const name[] = {"NaN", "Infinity"};
+  for (int i = 0; i < 2; i++)
+    if (strstr(said, name[i]))
+      return name[i];
+  return strstr(said, "'-'") || strstr(said, "'-I") ? "-Infinity" : NULL;
+}
+
+/* Tells why the whole text is not one object. */
+static void bad_document(const struct measured_reader *r, const json_error_t *j,
+                         struct base_error *e)
+{
+  const char *number = no_number(j->text);
+  if (json_error_code(j) == json_error_out_of_memory)
+    base_fail_memory(e);
+  else if (number)
+    measured_fail(r, (unsigned)j->line, e,
+                  "%s (byte %d) is no JSON number: the value was not measured; remove the request "
+                  "from every list",
+                  number, j->position);
+  else
+    measured_fail(r, (unsigned)j->line, e,
+                  "not one JSON object (byte %d): the file is cut or holds several; give the "
+                  "records of one run",
+                  j->position);
+}
+
 json_t *measured_document(struct measured_reader *r, const char *line, size_t length, char **text,
                           struct base_error *e)
 {
@@ -197,12 +226,6 @@ json_t *measured_document(struct measured_reader *r, const char *line, size_t le
   json_t *whole = json_loadb(*text, n, JSON_REJECT_DUPLICATES, &j);
   if (whole)
     return whole;
-  if (json_error_code(&j) == json_error_out_of_memory)
-    base_fail_memory(e);
-  else
-    measured_fail(r, (unsigned)j.line, e,
-                  "not one JSON object (byte %d): the file is cut or holds several; give the "
-                  "records of one run",
-                  j.position);
+  bad_document(r, &j, e);
   return NULL;
 }

@@ -84,6 +84,8 @@ START_TEST(error_nearest)
   ck_assert_str_eq(base_nearest("prioritty", names, 4), "priority");
   ck_assert_str_eq(base_nearest("dedikated", names, 4), "dedicated");
   ck_assert_str_eq(base_nearest("cp", names, 4), "cap");
+  static const char *const models[] = {"llama-2-7b", "llama-3.1-70b", "llama-3.1-8b"};
+  ck_assert_str_eq(base_nearest("llama-3-8b", models, 3), "llama-3.1-8b");
   ck_assert_ptr_null(base_nearest("zebra", names, 4));
   ck_assert_ptr_null(base_nearest("", names, 4));
   ck_assert_ptr_null(base_nearest("fcfs", names, 0));

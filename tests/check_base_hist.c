@@ -195,6 +195,7 @@ END_TEST
 static TCase *hist_case(void)
 {
   TCase *t = tcase_create("hist");
+  tcase_set_timeout(t, 120); /* a million values, on a busy machine with sanitizers */
   tcase_add_test(t, hist_percentile_sorted);
   tcase_add_test(t, hist_series);
   tcase_add_test(t, hist_series_edges);

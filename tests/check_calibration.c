@@ -271,7 +271,12 @@ static const struct llm toy = {.name = "toy",
                                .vocab = 4096,
                                .max_position = 512,
                                .source = "test"};
-static const struct gpu box = {.name = "box", .device = "TEST GPU", .memory_bytes = 1 << 30};
+static const struct gpu box = {.name = "box",
+                               .device = "TEST GPU",
+                               .memory_bytes = 1 << 30,
+                               .memory_bytes_per_s = 1000000000000,
+                               .bf16_flops = 100000000000000,
+                               .fp8_flops = 200000000000000};
 
 #define GEMM_HEAD "framework,version,device,op_name,kernel_source,gemm_dtype,m,n,k,latency\n"
 #define ATTENTION_HEAD                                                                             \
@@ -398,7 +403,8 @@ static const struct {
     {GEMM_HEAD ROW "1,2,3,0\n", "above 0", 2},
     {GEMM_HEAD ROW "1,2,3,nan\n", "latency='nan'", 2},
     {GEMM_HEAD ROW "1,2,99999999999999999999,1\n", "k='9999", 2},
-    {GEMM_HEAD ROW "1,64,64,1", "lacks GEMMs near the shapes", 0},
+    {GEMM_HEAD ROW "1,64,64,1\n" ROW "2,64,64,1", "last line is not ended", 3},
+    {GEMM_HEAD ROW "1,64,64,1\n", "lacks GEMMs near the shapes", 0},
     {GEMM_HEAD ROW "1,64,64,1\nF,1,TEST GPU,gemm,b,bfloat16,2,64,64,1\n", "of engine 'F 1'", 3},
     {GEMM_HEAD "\"E\"" ROW "1,2,3,4\n", "quoted", 2},
 };

@@ -174,6 +174,9 @@ static const struct bad {
     {ARRAYS("[2, 2]", START, ", \"errors\": [\"\"]"), 6, "errors has 1 items", "each an item"},
     {"{\"input_lens\": [1], \"output_lens\": [1]}", 1, "no key 'ttfts'", "--save-detailed"},
     {"{\"input_lens\": [1],\n\"output_lens\": [1]", 3, "not one JSON object", "the file is cut"},
+    {"{\"input_lens\": [1],\n\"ttfts\": [NaN]}", 2, "NaN (byte", "is no JSON number"},
+    {"{\"input_lens\": [1],\n\"ttfts\": [0, Infinity]}", 2, "Infinity (byte", "no JSON number"},
+    {"{\"input_lens\": [1],\n\"ttfts\": [-Infinity]}", 2, "-Infinity (byte", "no JSON number"},
     {"{\"input_lens\": []}\n{\"input_lens\": []}", 2, "not one JSON object", "holds several"},
 };
 

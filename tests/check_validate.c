@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/report/text.h"
 #include "sim/validate/stats.h"
 #include "sim/validate/validate.h"
 
@@ -148,6 +149,17 @@ START_TEST(over_time)
 }
 END_TEST
 
+START_TEST(sign_of_a_small_error)
+{
+  ck_assert_str_eq(text_error(-0.0004).s, "-0.0%");
+  ck_assert_str_eq(text_error(0.0004).s, "+0.0%");
+  ck_assert_str_eq(text_error(0).s, "+0.0%");
+  ck_assert_str_eq(text_error(-0.013).s, "-1.3%");
+  ck_assert_str_eq(text_error(NAN).s, "-");
+  ck_assert_str_eq(text_change(-0.0004).s, "+0.0%");
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------- gates ---- */
 
 static const struct gate_text {
@@ -161,6 +173,15 @@ static const struct gate_text {
     {"e2e.correlation>=0.9", 1, VALIDATE_E2E, VALIDATE_CORRELATION, 1, 0.9, NULL},
     {"concurrency.ks<=0", 1, VALIDATE_CONCURRENCY, VALIDATE_KS, 0, 0, NULL},
     {"tpot<=0.5%", 5, VALIDATE_TPOT, VALIDATE_MEAN, 0, 0.005, NULL},
+    {" ttft.p95 <=\t5% ", 1, VALIDATE_TTFT, VALIDATE_P95, 0, 0.05, NULL},
+    {"e2e.correlation >= 0.9", 1, VALIDATE_E2E, VALIDATE_CORRELATION, 1, 0.9, NULL},
+    {"ttft.p95>=5%", -1, 0, 0, 0, 0, "write <="},
+    {"e2e.ks>=0.1", -1, 0, 0, 0, 0, "write <="},
+    {"e2e.correlation<=0.9", -1, 0, 0, 0, 0, "write >="},
+    {"ttft.p95<=5", -1, 0, 0, 0, 0, "5"},
+    {"ttft.p95<=0.05", -1, 0, 0, 0, 0, "in percent"},
+    {"ttft.bias<=0.05", -1, 0, 0, 0, 0, "in percent"},
+    {"ttft.p95 < = 5%", -1, 0, 0, 0, 0, "is not METRIC.STATISTIC<=BOUND"},
     {"ttft", -1, 0, 0, 0, 0, "ttft.p95<=5%"},
     {"ttft.p95<5%", -1, 0, 0, 0, 0, "is not METRIC.STATISTIC<=BOUND"},
     {"<=5%", -1, 0, 0, 0, 0, "is not METRIC.STATISTIC<=BOUND"},
@@ -461,6 +482,7 @@ static Suite *validate_suite(void)
   Suite *suite = suite_create("validate");
   TCase *numbers = tcase_create("numbers"), *runs = tcase_create("runs");
   tcase_add_test(numbers, ks);
+  tcase_add_test(numbers, sign_of_a_small_error);
   tcase_add_test(numbers, ks_of_histograms);
   tcase_add_test(numbers, correlation);
   tcase_add_test(numbers, bias);

@@ -82,11 +82,11 @@ static int by_tables(const struct random_scenario *s)
   return s->calibration && s->calibration->law == CALIBRATION_TABLES;
 }
 
-/* Paths of calibrations are those of the program that reads the scenario. */
-static void write_machine(const struct random_scenario *s, FILE *to, const char *folder)
+/* The path of a calibration is taken from the scenario's folder. */
+static void write_machine(const struct random_scenario *s, FILE *to)
 {
   if (by_tables(s))
-    fprintf(to, "  <machine calibration=\"%s/" RANDOM_TABLES "\"/>\n", folder);
+    fprintf(to, "  <machine calibration=\"./" RANDOM_TABLES "\"/>\n");
   else if (s->calibration)
     fprintf(to, "  <machine calibration=\"%s\"/>\n", RANDOM_CALIBRATION);
   else
@@ -239,7 +239,7 @@ static int write_scenario(const struct random_scenario *s, const char *folder, c
           "  <title>Random scenario %" PRIu64 "</title>\n",
           s->seed, s->seed);
   write_run(s, file.f);
-  write_machine(s, file.f, folder);
+  write_machine(s, file.f);
   write_engine(s, file.f);
   for (uint32_t c = 0; c < s->cfg.nclasses; c++)
     write_class(s, file.f, c);

@@ -106,18 +106,21 @@ int report_json(const struct experiment *x, const struct report_sweep *sweeps, u
 
 /*
  * The file of requests: a row a request of every run, runs in their order, requests by id. It is
- * written while the runs go on, and what waits for an older request that is still under way stands in
- * memory up to a bound, then in a temporary file: memory follows what is unfinished, not the length of
- * the run. A path that ends in .h5 or .hdf5 means HDF5, any other CSV after RFC 4180: docs/results.md.
+ * written while the runs go on, and what waits for an older request that is still under way stands
+ * in memory up to a bound, then in a temporary file: memory follows what is unfinished, not the
+ * length of the run. A path that ends in .h5 or .hdf5 means HDF5, any other CSV after RFC 4180:
+ * docs/results.md.
  */
 struct report_requests;
+/* Does the path mean HDF5? */
+int report_requests_is_hdf5(const char *path);
 /* Borrows the scenario until it is closed or abandoned. NULL on failure. */
 struct report_requests *report_requests_open(const char *path, const struct scenario *s,
                                              struct base_error *e);
 /* The sink for experiment_options; lives as long as `r`. */
 const struct experiment_sink *report_requests_sink(struct report_requests *r);
-/* Puts the file in place and frees. partial: a signal ended the experiment, as the file then says if
- * it is HDF5. On failure nothing new is left behind. */
+/* Puts the file in place and frees. partial: a signal ended the experiment, as the file then says
+ * if it is HDF5. On failure nothing new is left behind. */
 int report_requests_close(struct report_requests *r, int partial, struct base_error *e);
 /* Leaves nothing behind; NULL is fine. */
 void report_requests_abandon(struct report_requests *r);

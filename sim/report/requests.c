@@ -54,11 +54,10 @@ static int end(void *ctx, const struct world_result *result, struct base_error *
   return r->format->end(r->file, result, e);
 }
 
-/* By the end of the path. */
-static const struct requests_format *format_of(const char *path)
+int report_requests_is_hdf5(const char *path)
 {
   const char *dot = strrchr(path, '.');
-  return dot && (!strcmp(dot, ".h5") || !strcmp(dot, ".hdf5")) ? &requests_hdf5 : &requests_csv;
+  return dot && (!strcmp(dot, ".h5") || !strcmp(dot, ".hdf5"));
 }
 
 struct report_requests *report_requests_open(const char *path, const struct scenario *s,
@@ -69,7 +68,7 @@ struct report_requests *report_requests_open(const char *path, const struct scen
     base_fail_memory(e);
     return NULL;
   }
-  r->format = format_of(path);
+  r->format = report_requests_is_hdf5(path) ? &requests_hdf5 : &requests_csv;
   r->sink = (struct experiment_sink){r, begin, ended, end};
   r->order = order_new(take, r);
   if (!r->order)

@@ -27,6 +27,15 @@ struct text_cell text_change(double change)
   return c;
 }
 
+struct text_cell text_error(double error)
+{
+  struct text_cell c = text_change(error);
+
+  if (error < 0 && c.s[0] == '+')
+    c.s[0] = '-';
+  return c;
+}
+
 struct text_cell text_difference(double ours, double reference)
 {
   struct text_cell c = {"-"};

@@ -19,6 +19,8 @@ struct text_cell text_number(double value, int decimals);
 struct text_cell text_difference(double ours, double reference);
 /* A relative change (0.013) as "+1.3%", from 100% on without decimals; "-" for NaN. */
 struct text_cell text_change(double change);
+/* The same of an error, whose sign is told even where it rounds to 0: simulated below measured. */
+struct text_cell text_error(double error);
 /* Picoseconds in seconds, the shortest of up to six decimals. */
 struct text_cell text_seconds(lull_time ps);
 

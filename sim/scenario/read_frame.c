@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The frame: scenario, run, machine, engine. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "models/calibration.h"
+#include "models/describe.h"
 #include "sim/scenario/reader.h"
 
 /* One seed: digits only, below 2^64. */
@@ -65,11 +68,34 @@ static const char *same_name(struct reader *r, const xmlNode *node, const char *
   return arena_text(r->arena, measured);
 }
 
+/* A path is taken from the scenario's folder, as that of a policy; a name stays one. */
+static const char *calibration_path(struct reader *r, const char *name)
+{
+  int from_folder = describe_is_path(name, ".h5") && name[0] != '/' && r->folder && r->folder[0];
+  return from_folder ? arena_format(r->arena, "%s/%s", r->folder, name) : name;
+}
+
+static struct calibration *open_calibration(struct reader *r, const char *name,
+                                            struct base_error *e)
+{
+  const char *path = calibration_path(r, name);
+  if (!path)
+    return base_fail_memory(e), NULL;
+  if (describe_is_path(name, ".h5") && access(path, F_OK) && errno == ENOENT) {
+    base_fail(e, BASE_INPUT,
+              "there is no calibration '%.300s' (a path is taken from the scenario's folder); "
+              "'lull import' makes one",
+              path);
+    return NULL;
+  }
+  return calibration_open(path, e);
+}
+
 static void read_calibration(struct reader *r, const xmlNode *node, const struct raw_machine *raw)
 {
   struct scenario *s = &r->whole->s;
   struct base_error e = {0};
-  r->whole->calib = calibration_open(raw->calibration, &e);
+  r->whole->calib = open_calibration(r, raw->calibration, &e);
   if (!r->whole->calib) {
     node_fail_with(r, node, "calibration", &e);
     return;

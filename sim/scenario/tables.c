@@ -48,8 +48,8 @@ static const struct field machine_fields[] = {
     TEXT(raw_machine, gpu, "gpu", "", "name of the GPU; checked against the calibration"),
     TEXT(raw_machine, model, "model", "", "name of the model; checked against the calibration"),
     TEXT(raw_machine, calibration, "calibration", "",
-         "measured costs: name of a built-in calibration or a path (with a / or ending in .h5); "
-         "left out where the machine has an analytic child"),
+         "measured costs: name of a built-in calibration or a path from the scenario's folder "
+         "(with a / or ending in .h5); left out where the machine has an analytic child"),
 };
 
 static const struct field analytic_fields[] = {

@@ -21,13 +21,13 @@ static int bad_name(const char *text, const char *what, const char *name, const 
 }
 
 /* The name in front of the comparison, split at its point. */
-static int parse_name(const char *text, size_t n, struct validate_gate *g, int *all,
-                      struct base_error *e)
+static int parse_name(const char *text, const char *start, size_t n, struct validate_gate *g,
+                      int *all, struct base_error *e)
 {
   char name[64];
   if (n >= sizeof name)
     return base_fail(e, BASE_USAGE, "gate '%.100s': the name is too long", text);
-  memcpy(name, text, n);
+  memcpy(name, start, n);
   name[n] = '\0';
   char *statistic = strchr(name, '.');
   *all = !statistic;
@@ -42,26 +42,66 @@ static int parse_name(const char *text, size_t n, struct validate_gate *g, int *
   return 0;
 }
 
+/* Blanks stand wherever a reader would put them. */
+static size_t blanks(const char *text)
+{
+  return strspn(text, " \t");
+}
+
+/* A gate that every run would pass, or that means another number than it seems to. */
+static int check_sense(const char *text, const struct validate_gate *g, const char *bound,
+                       struct base_error *e)
+{
+  int agreement = g->statistic == VALIDATE_CORRELATION;
+  if (g->has_min && !agreement)
+    return base_fail(e, BASE_USAGE,
+                     "gate '%.100s': an error has no least size, only a largest; write <=", text);
+  if (g->has_max && agreement)
+    return base_fail(e, BASE_USAGE,
+                     "gate '%.100s': the larger a correlation the better; write >=", text);
+  if (g->statistic != VALIDATE_KS && !agreement && !strchr(bound, '%'))
+    return base_fail(e, BASE_USAGE,
+                     "gate '%.100s': a relative error is bounded in percent; write for example 5%%",
+                     text);
+  return 0;
+}
+
+/* The number behind the comparison. */
+static int parse_bound(const char *text, const char *bound, struct validate_gate *g,
+                       struct base_error *e)
+{
+  struct base_error inner = {0};
+  char copy[64];
+  int64_t ppm;
+  size_t n = strlen(bound);
+  while (n && strchr(" \t", bound[n - 1]))
+    n--;
+  snprintf(copy, sizeof copy, "%.*s", (int)(n < sizeof copy ? n : sizeof copy), bound);
+  if (base_unit_parse(BASE_RATIO, copy, &ppm, &inner))
+    return base_fail(e, BASE_USAGE, "gate '%.100s': %.300s", text, inner.text);
+  g->min = g->max = (double)ppm / 1e6;
+  return check_sense(text, g, copy, e);
+}
+
 int validate_gate_parse(const char *text, struct validate_gate out[VALIDATE_FIGURES],
                         struct base_error *e)
 {
   struct validate_gate g = {.id = text};
-  struct base_error inner = {0};
-  size_t n = strcspn(text, "<>");
-  int64_t ppm;
+  const char *name = text + blanks(text);
+  size_t at = strcspn(name, "<>"), n = at;
   int all = 0;
-  if (!n || !text[n] || text[n + 1] != '=')
+  while (n && strchr(" \t", name[n - 1]))
+    n--;
+  if (!n || !name[at] || name[at + 1] != '=')
     return base_fail(e, BASE_USAGE,
                      "gate '%.100s' is not METRIC.STATISTIC<=BOUND; write for example "
                      "'ttft.p95<=5%%'",
                      text);
-  if (parse_name(text, n, &g, &all, e))
-    return -1;
-  if (base_unit_parse(BASE_RATIO, text + n + 2, &ppm, &inner))
-    return base_fail(e, BASE_USAGE, "gate '%.100s': %.300s", text, inner.text);
-  g.has_max = text[n] == '<';
+  g.has_max = name[at] == '<';
   g.has_min = !g.has_max;
-  g.min = g.max = (double)ppm / 1e6;
+  const char *bound = name + at + 2;
+  if (parse_name(text, name, n, &g, &all, e) || parse_bound(text, bound + blanks(bound), &g, e))
+    return -1;
   for (int i = 0; i < (all ? VALIDATE_FIGURES : 1); i++) {
     out[i] = g;
     out[i].statistic = all ? i : g.statistic;

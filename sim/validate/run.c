@@ -81,6 +81,10 @@ static int choose_class(const struct scenario *s, int arm, struct base_error *e)
                         "arm '%s' serves a backlog, which the measured requests do not hold; "
                         "remove that class from its servers",
                         a->id);
+  if (a->njobs)
+    return base_fail_at(e, BASE_INPUT, s->file, 0,
+                        "arm '%s' has a <job> beside its servers, which nobody measured; remove it",
+                        a->id);
   for (uint32_t v = 0; v < a->candidate[0].nservers; v++)
     mask |= a->candidate[0].server[v].class_mask;
   for (uint32_t c = 0; c < s->nclasses; c++)

@@ -68,7 +68,7 @@ static void distance_line(const struct validate_figures *f, FILE *out)
   if (!isnan(f->correlation))
     text_add(&l, ", correlation %s", text_number(f->correlation, 4).s);
   if (!isnan(f->bias))
-    text_add(&l, ", bias %s", text_change(f->bias).s);
+    text_add(&l, ", bias %s", text_error(f->bias).s);
   text_end(&l, out);
 }
 
@@ -93,7 +93,7 @@ static void metric_rows(const struct validate_comparison *c, int metric, FILE *o
     text_add(&l, "  %-*s%*s%*s%*s%*s", STATISTIC, validate_statistics[k].name, VALUE,
              text_number(f->figure[VALIDATE_MEASURED][k] * info->scale, info->decimals).s, VALUE,
              text_number(f->figure[VALIDATE_SIMULATED][k] * info->scale, info->decimals).s, VALUE,
-             error, CHANGE, text_change(validate_relative(f, k)).s);
+             error, CHANGE, text_error(validate_relative(f, k)).s);
     text_end(&l, out);
   }
   distance_line(f, out);
@@ -138,9 +138,9 @@ static void fit_row(const struct validate_fit *fit, int metric, int k, FILE *out
            VALUE, text_number(a->figure[VALIDATE_MEASURED][k] * info->scale, info->decimals).s);
   text_add(&l, "%*s%*s%*s%*s", VALUE,
            text_number(a->figure[VALIDATE_SIMULATED][k] * info->scale, info->decimals).s, CHANGE,
-           text_change(validate_relative(a, k)).s, VALUE,
+           text_error(validate_relative(a, k)).s, VALUE,
            text_number(b->figure[VALIDATE_SIMULATED][k] * info->scale, info->decimals).s, CHANGE,
-           text_change(validate_relative(b, k)).s);
+           text_error(validate_relative(b, k)).s);
   text_end(&l, out);
 }
 
@@ -157,7 +157,7 @@ static void fit_distances(const struct validate_fit *fit, int metric, FILE *out)
     fprintf(out, "%-*s%-*s%*s%*s%*s\n", LABEL, "", STATISTIC, row[i].name, 2 * VALUE,
             text_number(row[i].given, 4).s, CHANGE, "", VALUE, text_number(row[i].fitted, 4).s);
   fprintf(out, "%-*s%-*s%*s%*s\n", LABEL, "", STATISTIC, "bias", 2 * VALUE + CHANGE,
-          text_change(a->bias).s, VALUE + CHANGE, text_change(b->bias).s);
+          text_error(a->bias).s, VALUE + CHANGE, text_error(b->bias).s);
 }
 
 static void fit_part(const struct validation *v, FILE *out)

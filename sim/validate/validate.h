@@ -86,7 +86,8 @@ struct validation {
 
 /* Simulates and compares. s: source->path as it was opened; must outlive v. Of source->run the arm
  * (NULL: the only one), seed, max_repeat, stop and progress are used. BASE_INPUT: the arm cannot
- * be validated (candidates, backlogs), or a request does not fit it; BASE_INCOMPLETE: stopped. */
+ * be validated (candidates, backlogs, jobs), or a request does not fit it; BASE_INCOMPLETE:
+ * stopped. */
 int validate_run(const struct report_source *source, const struct scenario *s,
                  const struct measured *m, const char *name, struct validation *v,
                  struct base_error *e);
