@@ -113,14 +113,19 @@ static void spread(struct base_hist *h, uint64_t value, uint64_t inc, uint64_t c
     }
     uint64_t group = (i | (SUB_BINS - 1)) + 1, each = inc < width ? width / inc : 0;
     uint64_t k = each ? (end - value + inc - 1) / inc : 1;
-    do {
-      k = k < count ? k : count;
-      h->bin[i] += k * weight;
-      count -= k;
-      value += k * inc;
+    k = k < count ? k : count;
+    h->bin[i] += k * weight;
+    count -= k;
+    value += k * inc;
+    /* the rest of the group, without a product a bin */
+    uint64_t span = each * inc, all = each * weight;
+    while (each && count > each && ++i < group) {
       end += width;
-      k = each + (value + each * inc < end);
-    } while (count && each && ++i < group);
+      uint64_t more = value + span < end;
+      h->bin[i] += all + (weight & -more);
+      count -= each + more;
+      value += span + (inc & -more);
+    }
   }
 }
 
