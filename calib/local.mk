@@ -32,6 +32,8 @@ liblull_a_SOURCES += \
   %D%/operators_falls.c \
   %D%/roofline.c \
   %D%/roofline.h \
+  %D%/rows.c \
+  %D%/rows.h \
   %D%/skew.c \
   %D%/skew.h \
   %D%/source.c \

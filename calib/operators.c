@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calib/csv.h"
+#include "calib/rows.h"
 
 enum { SIZE_LIMIT = 1 << 24, HEAD_BYTES = 2 /* of a bf16 element */ };
 
@@ -71,17 +72,6 @@ static int find_columns(struct reading *r, const char *const *name, int n)
   return 0;
 }
 
-/* Room for one more element behind n of them, or NULL. */
-static void *grow(void *rows, size_t n, size_t size, struct base_error *e)
-{
-  if (n && (n < 64 || (n & (n - 1)))) /* room is a power of two, at least 64 */
-    return rows;
-  void *more = realloc(rows, (n ? 2 * n : 64) * size);
-  if (!more)
-    base_fail_memory(e);
-  return more;
-}
-
 /* The operator that the row is of. */
 static int read_operator(const struct reading *r, int kind, int *op)
 {
@@ -120,7 +110,7 @@ static int read_operators(struct reading *r, int kind)
     if (row.x < 1)
       return base_fail_at(r->e, BASE_INPUT, csv_path(r->c), csv_line(r->c), "%s must be above 0",
                           name[1]);
-    struct operator_row *more = grow(*rows, *n, sizeof **rows, r->e);
+    struct operator_row *more = rows_grow(*rows, *n, sizeof **rows, r->e);
     if (!more)
       return -1;
     *rows = more;
@@ -156,7 +146,7 @@ static int read_attention(struct reading *r)
         return -1;
     if (csv_time(r->c, r->column[4], 6, &row.ps, r->e) || check_attention(r, &row))
       return -1;
-    struct operators_attention_row *more = grow(t->attention, t->nattention, sizeof row, r->e);
+    struct operators_attention_row *more = rows_grow(t->attention, t->nattention, sizeof row, r->e);
     if (!more)
       return -1;
     t->attention = more;
@@ -182,7 +172,7 @@ static int read_skew(struct reading *r)
         csv_time(r->c, r->column[3], 6, &row.max_ps, r->e) ||
         csv_time(r->c, r->column[4], 6, &row.skew_ps, r->e))
       return -1;
-    struct operators_skew_row *more = grow(t->skew, t->nskew, sizeof row, r->e);
+    struct operators_skew_row *more = rows_grow(t->skew, t->nskew, sizeof row, r->e);
     if (!more)
       return -1;
     t->skew = more;
@@ -241,7 +231,8 @@ static int read_collective(struct reading *r)
         csv_time(r->c, r->column[5], 9, &row.ps, r->e))
       return -1;
     row.bytes *= HEAD_BYTES; /* the table counts elements */
-    struct operators_collective_row *more = grow(t->collective, t->ncollective, sizeof row, r->e);
+    struct operators_collective_row *more = rows_grow(t->collective, t->ncollective, sizeof row,
+                                                      r->e);
     if (!more)
       return -1;
     t->collective = more;
@@ -252,25 +243,17 @@ static int read_collective(struct reading *r)
 
 /* --------------------------------------------------------------------- sorting, grid points --- */
 
-static int order(const int64_t *a, const int64_t *b, int n)
-{
-  for (int i = 0; i < n; i++)
-    if (a[i] != b[i])
-      return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
-
 static int compare_operator(const void *pa, const void *pb)
 {
   const struct operator_row *a = pa, *b = pb;
   int64_t x[] = {a->op, a->x, a->line}, y[] = {b->op, b->x, b->line};
-  return order(x, y, 3);
+  return rows_order(x, y, 3);
 }
 
 static int compare_attention(const void *pa, const void *pb)
 {
   const struct operators_attention_row *a = pa, *b = pb;
-  int c = order(a->x, b->x, 4);
+  int c = rows_order(a->x, b->x, 4);
   return c ? c : (a->line > b->line) - (a->line < b->line);
 }
 
@@ -278,7 +261,7 @@ static int compare_collective(const void *pa, const void *pb)
 {
   const struct operators_collective_row *a = pa, *b = pb;
   int64_t x[] = {a->bytes, a->line}, y[] = {b->bytes, b->line};
-  return order(x, y, 2);
+  return rows_order(x, y, 2);
 }
 
 static int twice(const char *path, unsigned line, unsigned before, struct base_error *e)
@@ -304,7 +287,7 @@ static int sort_attention(struct operators *t, struct base_error *e)
   if (t->nattention)
     qsort(row, t->nattention, sizeof *row, compare_attention);
   for (size_t i = 1; i < t->nattention; i++)
-    if (!order(row[i].x, row[i - 1].x, 4))
+    if (!rows_order(row[i].x, row[i - 1].x, 4))
       return twice(t->path[OPERATORS_ATTENTION], row[i].line, row[i - 1].line, e);
   return 0;
 }

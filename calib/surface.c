@@ -7,22 +7,15 @@
 
 #include "base/hist.h"
 #include "calib/fit.h"
+#include "calib/rows.h"
 #include "models/calibration.h"
 
 /* ------------------------------------------------------------------------------------ index --- */
 
-static int order(const int64_t *a, const int64_t *b)
-{
-  for (int i = 0; i < SURFACE_RANK; i++)
-    if (a[i] != b[i])
-      return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
-
 static int compare(const void *pa, const void *pb)
 {
   const struct surface_point *a = pa, *b = pb;
-  int c = order(a->x, b->x);
+  int c = rows_order(a->x, b->x, SURFACE_RANK);
   return c ? c : (a->ps > b->ps) - (a->ps < b->ps);
 }
 
@@ -88,12 +81,12 @@ static int64_t measured(const struct surface *s, const int64_t *x)
   size_t lo = 0, hi = s->n;
   while (lo < hi) {
     size_t mid = lo + (hi - lo) / 2;
-    if (order(s->point[mid].x, x) < 0)
+    if (rows_order(s->point[mid].x, x, SURFACE_RANK) < 0)
       lo = mid + 1;
     else
       hi = mid;
   }
-  if (lo == s->n || order(s->point[lo].x, x) || surface_held(s, lo))
+  if (lo == s->n || rows_order(s->point[lo].x, x, SURFACE_RANK) || surface_held(s, lo))
     return -1;
   return s->point[lo].ps;
 }
@@ -148,7 +141,7 @@ int surface_index(struct surface *s, struct base_error *e)
   if (s->n)
     qsort(s->point, s->n, sizeof *s->point, compare);
   for (size_t i = 0; i < s->n; i++)
-    if (!n || order(s->point[i].x, s->point[n - 1].x))
+    if (!n || rows_order(s->point[i].x, s->point[n - 1].x, SURFACE_RANK))
       s->point[n++] = s->point[i];
   s->n = n;
   for (uint32_t a = 0; a < SURFACE_RANK; a++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calib/csv.h"
+#include "calib/rows.h"
 #include "models/llm.h"
 
 typedef __int128 wide;
@@ -59,36 +60,16 @@ static int note_origin(const struct csv *c, const struct common *k, const char *
   return 0;
 }
 
-/* Room for one more element behind n of them: the array, moved or not; NULL: out of memory. */
-static void *grow(void *rows, size_t n, size_t size, struct base_error *e)
-{
-  if (n & (n - 1) || (n && n < 64)) /* room is a power of two, at least 64 */
-    return rows;
-  void *more = realloc(rows, (n ? 2 * n : 64) * size);
-  if (!more)
-    base_fail_memory(e);
-  return more;
-}
-
 /* Adds a row to an array of n. */
 #define APPEND(array, n, value, e)                                                                 \
   ({                                                                                               \
-    void *more_ = grow(array, n, sizeof *(array), e);                                              \
+    void *more_ = rows_grow(array, n, sizeof *(array), e);                                         \
     if (more_) {                                                                                   \
       (array) = more_;                                                                             \
       (array)[(n)++] = (value);                                                                    \
     }                                                                                              \
     more_ ? 0 : -1;                                                                                \
   })
-
-/* Compares tuples of n numbers. */
-static int order(const int64_t *a, const int64_t *b, int n)
-{
-  for (int i = 0; i < n; i++)
-    if (a[i] != b[i])
-      return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
 
 /* ----------------------------------------------------------------------------- recognition --- */
 
@@ -128,7 +109,7 @@ static int compare_gemm(const void *pa, const void *pb)
 {
   const struct gemm_row *a = pa, *b = pb;
   int64_t x[] = {a->dtype, a->k, a->n, a->m, a->ps}, y[] = {b->dtype, b->k, b->n, b->m, b->ps};
-  return order(x, y, 5);
+  return rows_order(x, y, 5);
 }
 
 static int read_gemm(struct gemm_table *t, const struct csv *c, const struct gemm_columns *k,
@@ -211,7 +192,7 @@ static size_t lower_bound(const struct gemm_table *t, const int64_t key[4])
     size_t mid = lo + (hi - lo) / 2;
     const struct gemm_row *r = &t->row[mid];
     int64_t at[] = {r->dtype, r->k, r->n, r->m};
-    if (order(at, key, 4) < 0)
+    if (rows_order(at, key, 4) < 0)
       lo = mid + 1;
     else
       hi = mid;
@@ -340,7 +321,7 @@ static int compare_attention(const void *pa, const void *pb)
 {
   const struct attention_row *a = pa, *b = pb;
   int64_t x[] = {a->batch, a->step, a->isl, a->ps}, y[] = {b->batch, b->step, b->isl, b->ps};
-  return order(x, y, 4);
+  return rows_order(x, y, 4);
 }
 
 static int find_attention(const struct csv *c, struct attention_columns *k, struct base_error *e)

@@ -4,6 +4,7 @@
 
 #include "calib/csv.h"
 #include "calib/falls.h"
+#include "calib/rows.h"
 #include "calib/vidur.h"
 #include "models/llm.h"
 
@@ -36,17 +37,6 @@ struct reading {
   int64_t tp;
   struct base_error *e;
 };
-
-/* Room for one more element behind n of them, or NULL. */
-static void *grow(void *rows, size_t n, size_t size, struct base_error *e)
-{
-  if (n && (n < 64 || (n & (n - 1)))) /* room is a power of two, at least 64 */
-    return rows;
-  void *more = realloc(rows, (n ? 2 * n : 64) * size);
-  if (!more)
-    base_fail_memory(e);
-  return more;
-}
 
 /* --------------------------------------------------------------------------------- columns --- */
 
@@ -100,7 +90,7 @@ static int add_operator(struct reading *r, int op, int64_t x, int column)
     return 0;
   if (csv_time(r->c, column, DIGITS, &row.ps, r->e))
     return -1;
-  struct operator_row *more = grow(t->mlp, t->nmlp, sizeof row, r->e);
+  struct operator_row *more = rows_grow(t->mlp, t->nmlp, sizeof row, r->e);
   if (!more)
     return -1;
   t->mlp = more;
@@ -198,7 +188,7 @@ static int add_attention(struct reading *r, int prefill, const struct vidur_atte
   struct vidur *t = r->t;
   struct vidur_attention_row **rows = prefill ? &t->prompt : &t->decode;
   size_t *n = prefill ? &t->nprompt : &t->ndecode;
-  struct vidur_attention_row *more = grow(*rows, *n, sizeof *row, r->e);
+  struct vidur_attention_row *more = rows_grow(*rows, *n, sizeof *row, r->e);
   if (!more)
     return -1;
   *rows = more;
@@ -251,7 +241,7 @@ static int read_reduce(struct reading *r)
       return -1;
     if (n != r->tp || here != r->tp)
       continue;
-    struct operators_collective_row *more = grow(t->reduce, t->nreduce, sizeof row, r->e);
+    struct operators_collective_row *more = rows_grow(t->reduce, t->nreduce, sizeof row, r->e);
     if (!more)
       return -1;
     t->reduce = more;
@@ -262,33 +252,25 @@ static int read_reduce(struct reading *r)
 
 /* ---------------------------------------------------------------------------- sorting, load --- */
 
-static int order(const int64_t *a, const int64_t *b, int n)
-{
-  for (int i = 0; i < n; i++)
-    if (a[i] != b[i])
-      return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
-
 static int compare_operator(const void *pa, const void *pb)
 {
   const struct operator_row *a = pa, *b = pb;
   const int64_t x[] = {a->op, a->x, a->ps, a->line}, y[] = {b->op, b->x, b->ps, b->line};
-  return order(x, y, 4);
+  return rows_order(x, y, 4);
 }
 
 static int compare_attention(const void *pa, const void *pb)
 {
   const struct vidur_attention_row *a = pa, *b = pb;
   const int64_t x[] = {a->x[0], a->x[1], a->ps, a->line}, y[] = {b->x[0], b->x[1], b->ps, b->line};
-  return order(x, y, 4);
+  return rows_order(x, y, 4);
 }
 
 static int compare_reduce(const void *pa, const void *pb)
 {
   const struct operators_collective_row *a = pa, *b = pb;
   const int64_t x[] = {a->bytes, a->ps, a->line}, y[] = {b->bytes, b->ps, b->line};
-  return order(x, y, 3);
+  return rows_order(x, y, 3);
 }
 
 static void sort(void *rows, size_t n, size_t size, int (*compare)(const void *, const void *))
@@ -321,7 +303,7 @@ static size_t sort_attention(struct vidur_attention_row *row, size_t rows)
   size_t n = 0;
   sort(row, rows, sizeof *row, compare_attention);
   for (size_t i = 0; i < rows; i++)
-    if (!n || order(row[i].x, row[n - 1].x, 2))
+    if (!n || rows_order(row[i].x, row[n - 1].x, 2))
       row[n++] = row[i];
   return n;
 }

@@ -67,3 +67,14 @@ int cli_check_outputs(const char *const *output, int noutputs, const char *const
   base_outfile_abandon(&probe);
   return 0;
 }
+
+struct experiment_options cli_experiment(const struct cli_options *o, struct cli_progress *p)
+{
+  return (struct experiment_options){.only_arm = o->arm,
+                                     .has_seed = o->has_seed,
+                                     .seed = o->seed,
+                                     .max_repeat = o->no_fast_forward ? 1 : 0,
+                                     .stop = &cli_stop,
+                                     .progress = cli_progress_draw,
+                                     .progress_ctx = p};
+}

@@ -38,13 +38,7 @@ static void job_init(struct job *j, const struct cli_line *line)
   j->open = (struct scenario_options){
       .data_dir = o->data_dir, .override = o->set, .noverrides = o->nset};
   cli_progress_open(&j->progress, o->quiet);
-  j->run = (struct experiment_options){.only_arm = o->arm,
-                                       .has_seed = o->has_seed,
-                                       .seed = o->seed,
-                                       .max_repeat = o->no_fast_forward ? 1 : 0,
-                                       .stop = &cli_stop,
-                                       .progress = cli_progress_draw,
-                                       .progress_ctx = &j->progress};
+  j->run = cli_experiment(o, &j->progress);
   j->source = (struct report_source){line->arg[0], &j->open, &j->run};
 }
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/outfile.h"
 #include "base/rng.h"
+#include "tests/suite.h"
 
 /* ----------------------------------------------------------------------------------- errors --- */
 
@@ -425,9 +426,5 @@ int main(void)
   suite_add_tcase(s, error_case());
   suite_add_tcase(s, rng_case());
   suite_add_tcase(s, file_case());
-  SRunner *run = srunner_create(s);
-  srunner_run_all(run, CK_ENV);
-  int failed = srunner_ntests_failed(run);
-  srunner_free(run);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "base/units.h"
+#include "tests/suite.h"
 
 static const struct {
   enum base_unit unit;
@@ -305,9 +306,5 @@ int main(void)
 {
   Suite *s = suite_create("base units");
   suite_add_tcase(s, units_case());
-  SRunner *run = srunner_create(s);
-  srunner_run_all(run, CK_ENV);
-  int failed = srunner_ntests_failed(run);
-  srunner_free(run);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

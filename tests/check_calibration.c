@@ -14,41 +14,24 @@
 #include "models/calibration.h"
 #include "models/gpu.h"
 #include "models/llm.h"
+#include "tests/scratch.h"
+#include "tests/suite.h"
 
 static const char *const shipped[] = {"h200-sxm-qwen3-8b-fp8", "h200-sxm-qwen3-8b-bf16"};
 
 static struct calibration *c;
-static char folder[64];
-
 static void setup(void)
 {
   struct base_error e = {0};
-  strcpy(folder, "check_calibration-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  scratch_open();
   c = calibration_open(shipped[0], &e);
   ck_assert_msg(c != NULL, "%s", e.text);
 }
 
 static void teardown(void)
 {
-  static const char *const made[] = {"a.h5", "b.h5", "gemm.csv", "context.csv", "generation.csv"};
-  char path[128];
-  for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
-    snprintf(path, sizeof path, "%s/%s", folder, made[i]);
-    unlink(path);
-  }
-  rmdir(folder);
+  scratch_close();
   calibration_free(c);
-}
-
-/* A path in the test's folder; a few may be held at once. */
-static const char *in_folder(const char *name)
-{
-  static char path[4][128];
-  static unsigned next;
-  next = (next + 1) % 4;
-  snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
-  return path[next];
 }
 
 static void write_file(const char *path, const void *data, size_t n)
@@ -93,8 +76,8 @@ START_TEST(test_names)
   ck_assert_ptr_nonnull(strstr(e.text, "did you mean 'h200-sxm-qwen3-8b-fp8'"));
   ck_assert_ptr_null(calibration_open("./no-such-file.h5", &f));
   ck_assert_ptr_nonnull(strstr(f.text, "no-such-file"));
-  write_file(in_folder("a.h5"), "\211HDF\r\n\032\n", 8);
-  ck_assert_ptr_null(calibration_open(in_folder("a.h5"), &g));
+  write_file(scratch_path("a.h5"), "\211HDF\r\n\032\n", 8);
+  ck_assert_ptr_null(calibration_open(scratch_path("a.h5"), &g));
   ck_assert_int_eq(g.code, BASE_INPUT);
   ck_assert_ptr_nonnull(strstr(g.text, "envelope"));
 }
@@ -109,12 +92,12 @@ START_TEST(test_round_trip)
   c->residual[0].p95 = c->residual[0].max = 0.5;
   strcpy(c->source[1].file, "caf\303\251.csv");
   calibration_seal(c);
-  ck_assert_msg(!calibration_write(c, in_folder("a.h5"), &e), "%s", e.text);
-  ck_assert_int_eq(calibration_write(c, in_folder("b.h5"), &e), 0);
-  ck_assert_int_eq(base_sha256_file(in_folder("a.h5"), a, &e), 0);
-  ck_assert_int_eq(base_sha256_file(in_folder("b.h5"), b, &e), 0);
+  ck_assert_msg(!calibration_write(c, scratch_path("a.h5"), &e), "%s", e.text);
+  ck_assert_int_eq(calibration_write(c, scratch_path("b.h5"), &e), 0);
+  ck_assert_int_eq(base_sha256_file(scratch_path("a.h5"), a, &e), 0);
+  ck_assert_int_eq(base_sha256_file(scratch_path("b.h5"), b, &e), 0);
   ck_assert_str_eq(a, b);
-  struct calibration *r = calibration_open(in_folder("a.h5"), &e);
+  struct calibration *r = calibration_open(scratch_path("a.h5"), &e);
   ck_assert_msg(r != NULL, "%s", e.text);
   ck_assert_str_eq(r->digest, c->digest);
   ck_assert_str_eq(r->source[1].file, c->source[1].file);
@@ -205,9 +188,9 @@ START_TEST(test_refused_content)
   struct base_error e = {0};
   spoil(_i);
   calibration_seal(c);
-  ck_assert_int_eq(calibration_write(c, in_folder("a.h5"), &e), -1);
+  ck_assert_int_eq(calibration_write(c, scratch_path("a.h5"), &e), -1);
   ck_assert_int_eq(e.code, BASE_INPUT);
-  ck_assert_int_ne(access(in_folder("a.h5"), F_OK), 0);
+  ck_assert_int_ne(access(scratch_path("a.h5"), F_OK), 0);
 }
 END_TEST
 
@@ -215,7 +198,7 @@ START_TEST(test_unsealed)
 {
   struct base_error e = {0};
   c->body.y[7]++;
-  ck_assert_int_eq(calibration_write(c, in_folder("a.h5"), &e), -1);
+  ck_assert_int_eq(calibration_write(c, scratch_path("a.h5"), &e), -1);
   ck_assert_ptr_nonnull(strstr(e.text, "digest"));
 }
 END_TEST
@@ -223,7 +206,7 @@ END_TEST
 START_TEST(test_write_fails)
 {
   struct base_error e = {0}, f = {0};
-  ck_assert_int_eq(calibration_write(c, in_folder("none/a.h5"), &e), -1);
+  ck_assert_int_eq(calibration_write(c, scratch_path("none/a.h5"), &e), -1);
   ck_assert_int_eq(e.code, BASE_ENV);
   if (access("/dev/full", W_OK) == 0) {
     ck_assert_int_eq(calibration_write(c, "/dev/full", &f), -1);
@@ -237,10 +220,10 @@ START_TEST(test_damaged)
 {
   struct base_error e = {0};
   size_t n;
-  ck_assert_int_eq(calibration_write(c, in_folder("a.h5"), &e), 0);
-  char *data = base_read_file(in_folder("a.h5"), 1 << 22, &n, &e);
+  ck_assert_int_eq(calibration_write(c, scratch_path("a.h5"), &e), 0);
+  char *data = base_read_file(scratch_path("a.h5"), 1 << 22, &n, &e);
   ck_assert_ptr_nonnull(data);
-  const char *path = in_folder("b.h5");
+  const char *path = scratch_path("b.h5");
   for (size_t i = 0; i < n; i += 1 + i / 16 + i % 3) {
     data[i] ^= (char)(1 << (i % 8));
     write_file(path, data, n);
@@ -291,7 +274,7 @@ static double gemm_us(int m, int n, int k)
 static void write_gemms(const char *device)
 {
   static const int m[] = {1, 2, 4, 8, 64, 512}, n[] = {64, 192, 512, 1024}, k[] = {64, 256};
-  FILE *f = fopen(in_folder("gemm.csv"), "w");
+  FILE *f = fopen(scratch_path("gemm.csv"), "w");
   ck_assert_ptr_nonnull(f);
   fputs(GEMM_HEAD, f);
   for (size_t i = 0; i < 6 * 4 * 2; i++) {
@@ -306,7 +289,8 @@ static void write_gemms(const char *device)
 /* One kernel of each kind: 10 us + 0.01 us a pair + 0.5 us a token; 5 us + rows * ctx / 100. */
 static void write_attention(void)
 {
-  FILE *f = fopen(in_folder("context.csv"), "w"), *g = fopen(in_folder("generation.csv"), "w");
+  FILE *f = fopen(scratch_path("context.csv"), "w"),
+       *g = fopen(scratch_path("generation.csv"), "w");
   ck_assert(f && g);
   fputs(ATTENTION_HEAD, f);
   fputs(ATTENTION_HEAD, g);
@@ -326,8 +310,9 @@ static void write_attention(void)
 
 static struct calibration *import_toy(const char *weight, struct base_error *e)
 {
-  return calib_fit_aiconfigurator(in_folder("gemm.csv"), in_folder("context.csv"),
-                                  in_folder("generation.csv"), &toy, &box, weight, "fp8", NULL, e);
+  return calib_fit_aiconfigurator(scratch_path("gemm.csv"), scratch_path("context.csv"),
+                                  scratch_path("generation.csv"), &toy, &box, weight, "fp8", NULL,
+                                  e);
 }
 
 static int64_t ps(double us)
@@ -413,7 +398,7 @@ START_TEST(test_bad_table)
 {
   struct base_error e = {0};
   write_attention();
-  write_file(in_folder("gemm.csv"), bad_tables[_i].text, strlen(bad_tables[_i].text));
+  write_file(scratch_path("gemm.csv"), bad_tables[_i].text, strlen(bad_tables[_i].text));
   ck_assert_ptr_null(import_toy("fp8", &e));
   ck_assert_int_eq(e.code, BASE_INPUT);
   ck_assert_msg(strstr(e.text, bad_tables[_i].says) != NULL, "%s", e.text);
@@ -426,14 +411,14 @@ START_TEST(test_cut_gzip)
   struct base_error e = {0};
   size_t n;
   write_attention();
-  gzFile z = gzopen(in_folder("gemm.csv"), "wb");
+  gzFile z = gzopen(scratch_path("gemm.csv"), "wb");
   gzputs(z, GEMM_HEAD);
   for (int i = 0; i < 3000; i++)
     gzprintf(z, ROW "%d,64,64,0.%d\n", i, i * 7919 % 9973 + 1);
   ck_assert_int_eq(gzclose(z), Z_OK);
-  char *data = base_read_file(in_folder("gemm.csv"), 1 << 22, &n, &e);
+  char *data = base_read_file(scratch_path("gemm.csv"), 1 << 22, &n, &e);
   ck_assert_ptr_nonnull(data);
-  write_file(in_folder("gemm.csv"), data, n / 2);
+  write_file(scratch_path("gemm.csv"), data, n / 2);
   free(data);
   ck_assert_ptr_null(import_toy("bfloat16", &e));
   ck_assert_int_eq(e.code, BASE_INPUT);
@@ -537,9 +522,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(make_suite());
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(make_suite());
 }

@@ -21,6 +21,7 @@
 #include "models/simdev.h"
 #include "sim/policies.h"
 #include "sim/world/world.h"
+#include "tests/suite.h"
 
 enum { STEP_TICKS = 1000, MOST_REQUESTS = 16, MOST_PARAMS = 32, MOST_NAMES = 8, TRACE = 1 << 14 };
 static const double step_ps = (double)STEP_TICKS * LULL_TICK_PS;
@@ -249,9 +250,5 @@ int main(void)
   TCase *c = tcase_create("traces");
   tcase_add_loop_test(c, test_trace, 0, TRIALS);
   suite_add_tcase(suite, c);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

@@ -11,6 +11,7 @@
 #include "models/cost.h"
 #include "models/gpu.h"
 #include "models/llm.h"
+#include "tests/suite.h"
 
 #define MS(ticks) ((double)(ticks)*LULL_TICK_PS / 1e9)
 
@@ -20,12 +21,12 @@ static const struct {
   const char *name;
   int64_t parameters, kv_bytes; /* bf16 */
 } known_models[] = {
-    {"qwen3-0.6b", 596049920, 114688},    {"qwen3-1.7b", 1720574976, 114688},
-    {"qwen2-7b", 7615616512, 57344},
-    {"qwen3-4b", 4022468096, 147456},     {"qwen3-8b", 8190735360, 147456},
-    {"qwen3-14b", 14768307200, 163840},   {"qwen3-32b", 32762123264, 262144},
-    {"llama-2-7b", 6738415616, 524288},   {"llama-2-70b", 68976648192, 327680},
-    {"llama-3.1-8b", 8030261248, 131072}, {"llama-3.1-70b", 70553706496, 327680},
+    {"qwen3-0.6b", 596049920, 114688},      {"qwen3-1.7b", 1720574976, 114688},
+    {"qwen2-7b", 7615616512, 57344},        {"qwen3-4b", 4022468096, 147456},
+    {"qwen3-8b", 8190735360, 147456},       {"qwen3-14b", 14768307200, 163840},
+    {"qwen3-32b", 32762123264, 262144},     {"llama-2-7b", 6738415616, 524288},
+    {"llama-2-70b", 68976648192, 327680},   {"llama-3.1-8b", 8030261248, 131072},
+    {"llama-3.1-70b", 70553706496, 327680},
 };
 
 START_TEST(test_parameters)
@@ -517,9 +518,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(make_suite());
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(make_suite());
 }

@@ -7,6 +7,7 @@
 
 #include "models/cost.h"
 #include "models/lattice.h"
+#include "tests/suite.h"
 #include "tests/toy_tables.h"
 
 static struct calibration *toy;
@@ -558,9 +559,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(make_suite());
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(make_suite());
 }

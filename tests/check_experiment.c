@@ -10,6 +10,7 @@
 #include "base/outfile.h"
 #include "sim/ledger/verdict.h"
 #include "sim/report/report.h"
+#include "tests/suite.h"
 
 static const char *const file = "check_experiment.xml";
 
@@ -386,8 +387,6 @@ int main(void)
 {
   Suite *s = suite_create("experiment");
   TCase *t = tcase_create("experiment");
-  SRunner *runner = srunner_create(s);
-  int failed;
 
   tcase_set_timeout(t, 60);
   tcase_add_test(t, judged);
@@ -400,8 +399,5 @@ int main(void)
   tcase_add_test(t, sink_told);
   tcase_add_test(t, second_tables);
   suite_add_tcase(s, t);
-  srunner_run_all(runner, CK_ENV);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "tests/report_fixture.h"
+#include "tests/suite.h"
 
 START_TEST(summary_counts)
 {
@@ -183,8 +184,6 @@ int main(void)
 {
   Suite *s = suite_create("ledger");
   TCase *t = tcase_create("ledger");
-  SRunner *runner = srunner_create(s);
-  int failed;
 
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_add_test(t, summary_counts);
@@ -198,8 +197,5 @@ int main(void)
   tcase_add_test(t, partial_and_skipped);
   tcase_add_test(t, order_of_exit_codes);
   suite_add_tcase(s, t);
-  srunner_run_all(runner, CK_ENV);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

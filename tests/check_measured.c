@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/measured.h"
+#include "tests/suite.h"
 
 static struct measured *read_text(const char *text, struct base_error *e)
 {
@@ -231,9 +232,5 @@ static Suite *measured_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(measured_suite());
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(measured_suite());
 }

@@ -9,38 +9,12 @@
 #include "calib/grid_fit.h"
 #include "calib/operator_sum.h"
 #include "calib/operators.h"
+#include "tests/scratch.h"
+#include "tests/suite.h"
 #include "tests/toy_tables.h"
 
 static const char *const table[] = {"dense.csv", "per_sequence.csv", "attention.csv", "skew.csv"};
 enum { TABLES = 4 };
-
-static char folder[64];
-
-static void setup(void)
-{
-  strcpy(folder, "check_operators-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(folder));
-}
-
-/* A path in the test's folder; a few may be held at once. */
-static const char *in_folder(const char *name)
-{
-  static char path[8][128];
-  static unsigned next;
-  next = (next + 1) % 8;
-  snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
-  return path[next];
-}
-
-static void teardown(void)
-{
-  static const char *const made[] = {"a.h5", "b.h5", "reduce.csv", "talk"};
-  for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-    unlink(in_folder(made[i]));
-  for (int i = 0; i < TABLES; i++)
-    unlink(in_folder(table[i]));
-  rmdir(folder);
-}
 
 static void write_file(const char *path, const char *data, size_t n)
 {
@@ -85,7 +59,7 @@ static void copy_tables(int which, const char *from, const char *to)
       snprintf(changed + (at - text), sizeof changed - (size_t)(at - text), "%s%s", to ? to : "",
                to ? at + strlen(from) : "");
     }
-    write_file(in_folder(table[i]), changed, strlen(changed));
+    write_file(scratch_path(table[i]), changed, strlen(changed));
     free(text);
   }
 }
@@ -94,7 +68,7 @@ static struct calibration *import_copies(FILE *talk, struct base_error *e)
 {
   const char *path[TABLES];
   for (int i = 0; i < TABLES; i++)
-    path[i] = in_folder(table[i]);
+    path[i] = scratch_path(table[i]);
   return toy_import(path, TABLES, 1, talk, e);
 }
 
@@ -139,15 +113,15 @@ START_TEST(test_round_trip)
   struct base_error e = {0};
   char a[65], b[65];
   struct calibration *c = toy_calibration();
-  ck_assert_msg(!calibration_write(c, in_folder("a.h5"), &e), "%s", e.text);
-  struct calibration *r = calibration_open(in_folder("a.h5"), &e);
+  ck_assert_msg(!calibration_write(c, scratch_path("a.h5"), &e), "%s", e.text);
+  struct calibration *r = calibration_open(scratch_path("a.h5"), &e);
   ck_assert_msg(r != NULL, "%s", e.text);
   ck_assert_str_eq(r->digest, c->digest);
   calibration_seal(r); /* over what was read, not what was stated */
   ck_assert_str_eq(r->digest, c->digest);
-  ck_assert_int_eq(calibration_write(r, in_folder("b.h5"), &e), 0);
-  ck_assert_int_eq(base_sha256_file(in_folder("a.h5"), a, &e), 0);
-  ck_assert_int_eq(base_sha256_file(in_folder("b.h5"), b, &e), 0);
+  ck_assert_int_eq(calibration_write(r, scratch_path("b.h5"), &e), 0);
+  ck_assert_int_eq(base_sha256_file(scratch_path("a.h5"), a, &e), 0);
+  ck_assert_int_eq(base_sha256_file(scratch_path("b.h5"), b, &e), 0);
   ck_assert_str_eq(a, b);
   int64_t *number[] = {&r->once.y[0],         &r->mixed.y[3],       &r->mixed.x[1][0],
                        &r->prompt.y[0],       &r->skew_decode.y[0], &r->skew_mixed.x[0],
@@ -172,17 +146,17 @@ START_TEST(test_damaged)
   struct base_error e = {0};
   size_t n;
   struct calibration *c = toy_calibration();
-  ck_assert_int_eq(calibration_write(c, in_folder("a.h5"), &e), 0);
-  char *data = base_read_file(in_folder("a.h5"), 1 << 24, &n, &e);
+  ck_assert_int_eq(calibration_write(c, scratch_path("a.h5"), &e), 0);
+  char *data = base_read_file(scratch_path("a.h5"), 1 << 24, &n, &e);
   ck_assert_ptr_nonnull(data);
   for (size_t i = 0; i < n; i += 1 + i / 8 + i % 5) {
     struct base_error flip = {0}, cut = {0};
     data[i] ^= 4;
-    write_file(in_folder("b.h5"), data, n);
+    write_file(scratch_path("b.h5"), data, n);
     data[i] ^= 4;
-    ck_assert_msg(!calibration_open(in_folder("b.h5"), &flip), "a flip at %zu was not seen", i);
-    write_file(in_folder("b.h5"), data, i);
-    ck_assert_ptr_null(calibration_open(in_folder("b.h5"), &cut));
+    ck_assert_msg(!calibration_open(scratch_path("b.h5"), &flip), "a flip at %zu was not seen", i);
+    write_file(scratch_path("b.h5"), data, i);
+    ck_assert_ptr_null(calibration_open(scratch_path("b.h5"), &cut));
     ck_assert_int_eq(flip.code, BASE_INPUT);
     ck_assert_int_eq(cut.code, BASE_INPUT);
   }
@@ -232,7 +206,7 @@ START_TEST(test_refused_content)
   struct calibration *c = toy_calibration();
   spoil(c, _i);
   calibration_seal(c);
-  ck_assert_int_eq(calibration_write(c, in_folder("a.h5"), &e), -1);
+  ck_assert_int_eq(calibration_write(c, scratch_path("a.h5"), &e), -1);
   ck_assert_int_eq(e.code, BASE_INPUT);
   calibration_free(c);
 }
@@ -303,12 +277,12 @@ START_TEST(test_falls)
   struct base_error e = {0};
   size_t n;
   copy_tables(0, "act_fn,256,6", "act_fn,256,1");
-  FILE *talk = fopen(in_folder("talk"), "w");
+  FILE *talk = fopen(scratch_path("talk"), "w");
   ck_assert_ptr_nonnull(talk);
   struct calibration *c = import_copies(talk, &e);
   ck_assert_int_eq(fclose(talk), 0);
   ck_assert_msg(c != NULL, "%s", e.text);
-  char *text = base_read_file(in_folder("talk"), 1 << 20, &n, &e);
+  char *text = base_read_file(scratch_path("talk"), 1 << 20, &n, &e);
   ck_assert_ptr_nonnull(text);
   ck_assert_msg(strstr(text,
                        "dense.csv: 1 of 36 rows are quicker than their neighbour with less work; "
@@ -384,7 +358,7 @@ START_TEST(test_collective)
       "E,1,TEST GPU,all_reduce,graph,bfloat16,4,256,0.8,graph\n"
       "E,1,TEST GPU,all_reduce,graph,bfloat16,2,65536,0.02,graph\n";
   const char *const path[] = {toy_path(table[0]), toy_path(table[1]), toy_path(table[2]),
-                              in_folder("reduce.csv")};
+                              scratch_path("reduce.csv")};
   struct base_error e = {0}, f = {0};
   write_file(path[3], text, sizeof text - 1);
   struct calibration *c = toy_import(path, 4, 2, NULL, &e);
@@ -403,7 +377,7 @@ static Suite *make_suite(void)
 {
   Suite *s = suite_create("operators");
   TCase *t = tcase_create("import");
-  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_checked_fixture(t, scratch_open, scratch_close);
   tcase_add_test(t, test_import);
   tcase_add_test(t, test_round_trip);
   tcase_add_test(t, test_damaged);
@@ -420,9 +394,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-  SRunner *r = srunner_create(make_suite());
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(make_suite());
 }

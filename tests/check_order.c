@@ -6,6 +6,7 @@
 
 #include "sim/report/order.h"
 #include "tests/limits.h"
+#include "tests/suite.h"
 
 /* What left so far; each record's arrival is its id. */
 struct left {
@@ -148,8 +149,6 @@ int main(void)
 {
   Suite *s = suite_create("order");
   TCase *t = tcase_create("order");
-  SRunner *runner = srunner_create(s);
-  int failed;
 
   tcase_set_timeout(t, 120);
   tcase_add_test(t, order_of_blocks);
@@ -159,8 +158,5 @@ int main(void)
   tcase_add_test(t, order_full_disk);
   tcase_add_test(t, order_bounded);
   suite_add_tcase(s, t);
-  srunner_run_all(runner, CK_ENV);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

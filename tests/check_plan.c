@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/scenario/reader.h"
+#include "tests/suite.h"
 
 #define HEAD "<scenario xmlns=\"urn:lull:scenario:1\" version=\"1\" id=\"x\">\n"
 
@@ -347,9 +348,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(suite());
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite());
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sim/policies.h"
+#include "tests/suite.h"
 
 static char folder[] = "check_policies_XXXXXX";
 
@@ -347,9 +348,5 @@ int main(void)
   tcase_add_loop_test(loaded, objects_load, 0, 4);
   suite_add_tcase(s, found);
   suite_add_tcase(s, loaded);
-  SRunner *run = srunner_create(s);
-  srunner_run_all(run, CK_ENV);
-  int failed = srunner_ntests_failed(run);
-  srunner_free(run);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

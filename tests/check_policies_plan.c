@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/policies.h"
+#include "tests/suite.h"
 
 enum { N = 16, NONE = -1 };
 
@@ -585,9 +586,5 @@ int main(void)
   tcase_add_test(ranked, cap_limits_batch);
   suite_add_tcase(s, fcfs);
   suite_add_tcase(s, ranked);
-  SRunner *run = srunner_create(s);
-  srunner_run_all(run, CK_ENV);
-  int failed = srunner_ntests_failed(run);
-  srunner_free(run);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

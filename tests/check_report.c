@@ -9,6 +9,7 @@
 #include "sim/report/move.h"
 #include "sim/report/report.h"
 #include "tests/report_fixture.h"
+#include "tests/suite.h"
 
 static char *text;
 static size_t text_size;
@@ -359,8 +360,6 @@ int main(void)
 {
   Suite *s = suite_create("report");
   TCase *t = tcase_create("report");
-  SRunner *runner = srunner_create(s);
-  int failed;
 
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_add_test(t, table_says);
@@ -376,8 +375,5 @@ int main(void)
   tcase_add_test(t, requests_file);
   tcase_add_test(t, requests_full_disk);
   suite_add_tcase(s, t);
-  srunner_run_all(runner, CK_ENV);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

@@ -14,6 +14,7 @@
 #include "sim/report/order.h"
 #include "sim/report/report.h"
 #include "tests/limits.h"
+#include "tests/suite.h"
 
 /* -------------------------------------------------------------------------------- scenarios --- */
 
@@ -523,8 +524,6 @@ int main(void)
 {
   Suite *s = suite_create("requests");
   TCase *t = tcase_create("requests");
-  SRunner *runner = srunner_create(s);
-  int failed;
 
   tcase_set_timeout(t, 120);
   tcase_add_test(t, formats_agree);
@@ -534,8 +533,5 @@ int main(void)
   tcase_add_loop_test(t, full_disk_hdf5, 0, 5);
   tcase_add_test(t, full_disk_csv);
   suite_add_tcase(s, t);
-  srunner_run_all(runner, CK_ENV);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(s);
 }

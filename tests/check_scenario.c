@@ -14,6 +14,7 @@
 #include "base/outfile.h"
 #include "models/calibration.h"
 #include "sim/scenario/reader.h"
+#include "tests/suite.h"
 
 static const char *source(const char *below)
 {
@@ -465,9 +466,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(suite());
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite());
 }

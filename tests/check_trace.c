@@ -13,6 +13,7 @@
 
 #include "models/trace.h"
 #include "models/trace_reader.h"
+#include "tests/suite.h"
 
 enum { TEXT = 1 << 16 };
 
@@ -544,9 +545,5 @@ static Suite *trace_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(trace_suite());
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(trace_suite());
 }

@@ -6,6 +6,7 @@
 
 #include "models/trace.h"
 #include "models/trace_reader.h"
+#include "tests/suite.h"
 
 /* What prompts consist of, where it is asked for; a row that says nothing has none. */
 START_TEST(prefix_ids)
@@ -80,9 +81,5 @@ int main(void)
   tcase_add_test(t, prefix_ids);
   tcase_add_test(t, bad_prefix_ids);
   suite_add_tcase(suite, t);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

@@ -14,6 +14,7 @@
 #include "sim/report/text.h"
 #include "sim/validate/stats.h"
 #include "sim/validate/validate.h"
+#include "tests/suite.h"
 
 static void close_to(double got, double wanted)
 {
@@ -503,9 +504,5 @@ static Suite *validate_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(validate_suite());
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(validate_suite());
 }

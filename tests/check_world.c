@@ -12,6 +12,7 @@
 
 #include "sim/policies.h"
 #include "tests/script_policy.h"
+#include "tests/suite.h"
 
 enum { TICK = LULL_TICK_PS, SHARE = 12 * LULL_TICK_PS };
 
@@ -504,9 +505,5 @@ int main(void)
   TCase *golden = tcase_create("by hand");
   add(golden);
   suite_add_tcase(suite, golden);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

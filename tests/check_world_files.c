@@ -14,6 +14,7 @@
 #include "sim/experiment.h"
 #include "tests/outcome.h"
 #include "tests/random_scenario.h"
+#include "tests/suite.h"
 
 enum { SEEDS = 200, MORE_ITEMS = 16, LONGEST_SECONDS = 120 };
 
@@ -196,9 +197,5 @@ int main(void)
   tcase_add_unchecked_fixture(t, make_folder, remove_folder);
   tcase_add_test(t, files_are_the_seed);
   suite_add_tcase(suite, t);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int bad = srunner_ntests_failed(r);
-  srunner_free(r);
-  return bad ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

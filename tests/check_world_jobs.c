@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "tests/script_policy.h"
+#include "tests/suite.h"
 
 enum { TICK = LULL_TICK_PS, SHARE = 12 * LULL_TICK_PS };
 
@@ -314,9 +315,5 @@ int main(void)
   tcase_add_test(t, jobs_hide_no_stall);
   tcase_add_test(t, jobs_that_cannot_be);
   suite_add_tcase(suite, t);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/script_policy.h"
+#include "tests/suite.h"
 
 enum { TICK = LULL_TICK_PS, IDS = 4, PREFIXES = 4 };
 
@@ -172,9 +173,5 @@ int main(void)
   tcase_add_test(t, recompute_finds_its_own);
   tcase_add_test(t, blocks_of_ids);
   suite_add_tcase(suite, t);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

@@ -26,6 +26,7 @@
 #include "tests/naive_world.h"
 #include "tests/outcome.h"
 #include "tests/random_scenario.h"
+#include "tests/suite.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -297,9 +298,5 @@ int main(void)
   tcase_set_timeout(t, LONGEST_SECONDS);
   tcase_add_test(t, worlds_agree);
   suite_add_tcase(suite, t);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

@@ -9,6 +9,7 @@
 
 #include "sim/policies.h"
 #include "tests/script_policy.h"
+#include "tests/suite.h"
 
 enum { TICK = LULL_TICK_PS, JOBS = 200000, BATCHES = 40, MEAN_SERVICE = 1000 };
 
@@ -104,9 +105,5 @@ int main(void)
   tcase_add_test(t, queue_md1);
   tcase_add_test(t, queue_mm1);
   suite_add_tcase(suite, t);
-  SRunner *r = srunner_create(suite);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return suite_run(suite);
 }

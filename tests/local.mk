@@ -14,6 +14,7 @@ suites = \
   %D%/check_order \
   %D%/check_measured \
   %D%/check_importers \
+  %D%/check_kernel_tables \
   %D%/check_operators \
   %D%/check_plan \
   %D%/check_policies \
@@ -52,6 +53,8 @@ libtesting_a_SOURCES = \
   %D%/random_scenario.c \
   %D%/random_scenario.h \
   %D%/random_scenario_write.c \
+  %D%/scratch.h \
+  %D%/suite.h \
   %D%/report_fixture.h \
   %D%/script_policy.c \
   %D%/script_policy.h \

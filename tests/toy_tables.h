@@ -15,12 +15,14 @@
 #define TESTS_TOY_TABLES_H
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "calib/calib.h"
 #include "models/calibration.h"
 #include "models/gpu.h"
+#include "models/lattice.h"
 #include "models/llm.h"
 
 /* The path of a file of tests/data/operators; up to eight at once. */
@@ -62,6 +64,31 @@ static inline struct calibration *toy_calibration(void)
   struct calibration *c = toy_import(path, 4, 1, NULL, &e);
   ck_assert_msg(c != NULL, "%s:%u: %s", e.file, e.line, e.text);
   return c;
+}
+
+static inline struct calib_input toy_input(const char *const *path, size_t n, struct llm *m,
+                                           struct gpu *g)
+{
+  toy_describe(m, g);
+  return (struct calib_input){.path = path,
+                              .npaths = n,
+                              .model = m,
+                              .gpu = g,
+                              .weight_dtype = "bfloat16",
+                              .kv_dtype = "bfloat16",
+                              .tp = 1};
+}
+
+static inline int64_t toy_us(double v)
+{
+  return llround(v * 1e6);
+}
+
+/* A value of a lattice at whole numbers. */
+static inline int64_t toy_at(const struct lattice *l, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+  const struct lattice_point p[] = {{a, 1}, {b, 1}, {c, 1}, {d, 1}};
+  return lattice_value(l, p);
 }
 
 #endif
