@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/rng.h"
+#include "sim/scenario/scenario.h"
 
 #define CONV "traces/azure-llm-2023-conv.csv.gz"
 #define CODE "traces/azure-llm-2023-code.csv.gz"
@@ -19,108 +19,55 @@ enum { WIDE = 1 << 22 };
 
 enum { PATH_SIZE = 4096 };
 
+/* Who serves, and W1's requests. */
+#define SERVED(n, seqs, blocks, by)                                                                \
+  .servers = (n), .max_seqs = (seqs), .kv_blocks = (blocks), .policy = (by)
+#define ONE_SERVER SERVED(1, 256, WIDE, "fcfs")
+#define POISSON(a_second, prompt, output)                                                          \
+  .rate = (a_second), .alone = {{(prompt), (prompt)}, {(output), (output)}}
+#define BACKLOG(n, least, most) .below = (n), .batch = {{128, 128}, {(least), (most)}}
+
 const struct speed_spec speed_table[] = {
-    {.name = "W1",
-     .what = "Poisson 6.45/s, 512+512",
-     .rate = 6.45,
-     .alone = {{512, 512}, {512, 512}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
-    {.name = "W2",
-     .what = "Azure conversation lengths",
-     .rate = 6.45,
-     .trace = CONV,
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
+    {.name = "W1", .what = "Poisson 6.45/s, 512+512", POISSON(6.45, 512, 512), ONE_SERVER},
+    {.name = "W2", .what = "Azure conversation lengths", .rate = 6.45, .trace = CONV, ONE_SERVER},
     {.name = "W3",
      .what = "Azure code trace, its times",
      .trace = CODE,
      .trace_times = 1,
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
-    {.name = "W4",
-     .what = "saturated, 256 running",
-     .below = 320,
-     .batch = {{128, 128}, {8, 24}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
+     ONE_SERVER},
+    {.name = "W4", .what = "saturated, 256 running", BACKLOG(320, 8, 24), ONE_SERVER},
     {.name = "W5",
      .what = "four replicas, 25.8/s",
-     .rate = 4 * 6.45,
-     .alone = {{512, 512}, {512, 512}},
-     .servers = 4,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
+     POISSON(4 * 6.45, 512, 512),
+     SERVED(4, 256, WIDE, "fcfs")},
     {.name = "W6",
      .what = "priority, backlog, tight KV",
      .rate = 8,
      .alone = {{128, 384}, {64, 192}},
      .below = 64,
      .batch = {{256, 768}, {128, 384}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = 2400,
-     .policy = "priority"},
+     SERVED(1, 256, 2400, "priority")},
     {.name = "W7", .what = "c4-live-batch, speculation", .flags = SPEED_SCENARIO},
     {.name = "W1-log",
      .what = "W1, decision log hashed",
-     .rate = 6.45,
-     .alone = {{512, 512}, {512, 512}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs",
+     POISSON(6.45, 512, 512),
+     ONE_SERVER,
      .flags = SPEED_LOG},
     {.name = "W1-tables",
      .what = "W1, costs from tables",
-     .rate = 6.45,
-     .alone = {{512, 512}, {512, 512}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs",
+     POISSON(6.45, 512, 512),
+     ONE_SERVER,
      .flags = SPEED_CALIBRATED},
-    {.name = "out-10",
-     .what = "W1 with 10 output tokens",
-     .rate = 6.45,
-     .alone = {{512, 512}, {10, 10}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
+    {.name = "out-10", .what = "W1 with 10 output tokens", POISSON(6.45, 512, 10), ONE_SERVER},
     {.name = "out-1000",
      .what = "W1 with 1,000 output tokens",
-     .rate = 6.45,
-     .alone = {{512, 512}, {1000, 1000}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
+     POISSON(6.45, 512, 1000),
+     ONE_SERVER},
     {.name = "run-8",
      .what = "saturated, 8 running",
-     .below = 16,
-     .batch = {{128, 128}, {64, 192}},
-     .servers = 1,
-     .max_seqs = 8,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
-    {.name = "run-256",
-     .what = "saturated, 256 running",
-     .below = 512,
-     .batch = {{128, 128}, {64, 192}},
-     .servers = 1,
-     .max_seqs = 256,
-     .kv_blocks = WIDE,
-     .policy = "fcfs"},
+     BACKLOG(16, 64, 192),
+     SERVED(1, 8, WIDE, "fcfs")},
+    {.name = "run-256", .what = "saturated, 256 running", BACKLOG(512, 64, 192), ONE_SERVER},
 };
 const size_t speed_count = sizeof speed_table / sizeof speed_table[0];
 
@@ -138,28 +85,10 @@ const struct speed_spec *speed_find(const char *name)
 
 /* ---- data files ---- */
 
-/* The folders that hold public data, as for scenarios: the option, else the variable, else the
- * default ones, separated by colons. */
-static int find_data(const char *data_dir, const char *name, char *path, size_t size,
-                     struct base_error *e)
-{
-  const char *one = data_dir && *data_dir ? data_dir : getenv("LULL_DATA");
-  const char *folders = one && *one ? one : LULL_DATA_DEFAULT;
-  for (const char *p = folders; *p;) {
-    size_t n = p == one ? strlen(p) : strcspn(p, ":");
-    struct stat st;
-    int len = snprintf(path, size, "%.*s/%s", (int)n, p, name);
-    if (n && len > 0 && (size_t)len < size && !stat(path, &st) && !S_ISDIR(st.st_mode))
-      return 0;
-    p += n + (p[n] == ':');
-  }
-  return base_fail(e, BASE_ENV, "the public data set file '%s' is not there (see README)", name);
-}
-
 int speed_load_check(const struct speed_spec *spec, const char *data_dir, struct base_error *e)
 {
   char path[PATH_SIZE];
-  return spec->trace ? find_data(data_dir, spec->trace, path, sizeof path, e) : 0;
+  return spec->trace ? scenario_data_path(data_dir, spec->trace, 0, path, sizeof path, e) : 0;
 }
 
 static int push_row(struct speed_load *l, const struct trace_row *row, struct base_error *e)
@@ -183,7 +112,7 @@ static int read_trace(struct speed_load *l, const char *data_dir, struct base_er
   char path[PATH_SIZE];
   struct trace_row row;
   int got = -1;
-  if (find_data(data_dir, l->spec->trace, path, sizeof path, e))
+  if (scenario_data_path(data_dir, l->spec->trace, 0, path, sizeof path, e))
     return -1;
   struct trace *t = trace_open(path, TRACE_AZURE, NULL, e);
   while (t && (got = trace_next(t, &row, e)) == 1) {

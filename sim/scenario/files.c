@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Trace files: where they are, and that they are the ones that were meant. */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,42 +13,29 @@
 #define LULL_DATA_DEFAULT ""
 #endif
 
-/* The folders that hold public data, separated by colons; an option or a variable names one. */
-static const char *data_folders(const struct reader *r, int *one)
-{
-  const char *named = r->options->data_dir;
-  if (!named || !named[0])
-    named = getenv("LULL_DATA");
-  *one = named && named[0];
-  return *one ? named : LULL_DATA_DEFAULT;
-}
-
 static int is_file(const char *path)
 {
   struct stat st;
   return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
-/* A "data:" file: the first that is there, else the first place where it could be. */
-static const char *find_data(struct reader *r, const char *name, struct base_error *e)
+int scenario_data_path(const char *data_dir, const char *name, int unseen, char *path, size_t size,
+                       struct base_error *e)
 {
-  int one;
-  const char *folders = data_folders(r, &one), *first = NULL;
+  const char *one = data_dir && data_dir[0] ? data_dir : getenv("LULL_DATA");
+  const char *folders = one && one[0] ? one : LULL_DATA_DEFAULT;
   for (const char *p = folders; *p;) {
-    size_t n = one ? strlen(p) : strcspn(p, ":");
-    const char *path = arena_format(r->arena, "%.*s/%s", (int)n, p, name);
-    if (n && (r->options->skip_files || is_file(path)))
-      return path;
-    if (n && !first)
-      first = path;
+    size_t n = p == one ? strlen(p) : strcspn(p, ":");
+    int len = snprintf(path, size, "%.*s/%s", (int)n, p, name);
+    if (n && len > 0 && (size_t)len < size && (unseen || is_file(path)))
+      return 0;
     p += n + (p[n] == ':');
   }
-  base_fail(
+  return base_fail(
       e, BASE_ENV,
       "the public data set file '%.120s' is not there (looked in: %.300s); put it there (where "
       "to get it: README), or name its folder with --data-dir or LULL_DATA",
       name, folders[0] ? folders : "no folder is set");
-  return NULL;
 }
 
 /* A name below the data folder: no way out. */
@@ -64,10 +53,19 @@ static int check_data_name(const char *name, struct base_error *e)
   return 0;
 }
 
+static const char *find_data(struct reader *r, const char *name, struct base_error *e)
+{
+  char path[PATH_MAX];
+  if (check_data_name(name, e) ||
+      scenario_data_path(r->options->data_dir, name, r->options->skip_files, path, sizeof path, e))
+    return NULL;
+  return arena_format(r->arena, "%s", path);
+}
+
 static const char *locate(struct reader *r, const char *name, struct base_error *e)
 {
   if (!strncmp(name, "data:", 5))
-    return check_data_name(name + 5, e) ? NULL : find_data(r, name + 5, e);
+    return find_data(r, name + 5, e);
   const char *path = load_below(r, r->folder ? r->folder : "", name, e);
   if (path && !r->options->skip_files && !is_file(path))
     return base_fail(e, BASE_ENV, "no such file: '%.400s'", path), NULL;

@@ -163,4 +163,12 @@ void plan_close(struct plan_cursor *cursor);
 const char *plan_digest(const struct plan *p); /* XXH3-128 of all rows, hex */
 uint64_t plan_rows(const struct plan *p);
 
+/*
+ * Where a public data file is: below data_dir; where that is NULL or "", below $LULL_DATA; else in the
+ * first of the default folders that has it. unseen: the first place where it could be will do. 0, or
+ * -1 (BASE_ENV) with what was looked through.
+ */
+int scenario_data_path(const char *data_dir, const char *name, int unseen, char *path, size_t size,
+                       struct base_error *e);
+
 #endif

@@ -122,9 +122,8 @@ static void credit_narrow(struct world *w, struct server *s, const struct cost_s
   int64_t tokens = (int64_t)shape->rows * s->v.row_tokens + shape->chunk_tokens;
   int64_t other = c->ticks - c->chunk_part, left = total;
   base_int128 rows_q16 = 0;
-  if (shape->rows) {
+  if (shape->rows)
     other -= (int64_t)(((base_int128)c->slope * shape->ctx_q16) >> 16);
-  }
   int64_t u = other / tokens;
   if (s->batch.chunks) {
     int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
