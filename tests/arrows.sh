@@ -22,15 +22,16 @@ arrow base lull
 arrow models base lull
 arrow policies lull
 arrow sim base lull models
-arrow calib base lull models
-arrow cli base lull models sim calib policies
+arrow backend base lull
+arrow calib base lull models backend
+arrow cli base lull models sim calib policies backend
 
 (cd "$srcdir" && find policies -name '*.c' -exec grep -Hn '#[[:space:]]*include' {} +) |
   grep -vE '<(lull/policy|std[a-z]+|string|limits|inttypes)\.h>|"[a-z_]+\.h"' >"$scratch/bad"
 ! [ -s "$scratch/bad" ]
 check 'a policy includes lull/policy.h, the C library and its room only' $? "$scratch/bad"
 
-(cd "$srcdir" && find base models sim policies calib cli tests include -name '*.[ch]' \
+(cd "$srcdir" && find base models sim policies backend calib cli tests include -name '*.[ch]' \
   -exec grep -LF 'SPDX-License-Identifier: GPL-3.0-or-later' {} +) >"$scratch/bad"
 ! [ -s "$scratch/bad" ]
 check 'every source names its licence' $? "$scratch/bad"

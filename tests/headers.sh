@@ -30,9 +30,9 @@ for h in types policy device; do
 done
 
 ext=c
-libraries=$(pkg-config --cflags gsl libxml-2.0 jansson nettle zlib libxxhash 2>/dev/null)
+libraries=$(pkg-config --cflags gsl libxml-2.0 jansson nettle zlib libxxhash libpcre2-8 libutf8proc 2>/dev/null)
 hdf5=$(pkg-config --cflags hdf5 2>/dev/null || pkg-config --cflags hdf5-serial 2>/dev/null)
-for h in $(cd "$srcdir" && find base models sim calib cli -name '*.h' | sort); do
+for h in $(cd "$srcdir" && find base models sim backend calib cli -name '*.h' | sort); do
   # shellcheck disable=SC2086
   compile C "$h" $c -std=gnu17 -Wall -Wextra -Wno-unused-parameter -Werror -fsyntax-only -I"$srcdir" \
     -I"$srcdir/include" $libraries $hdf5
