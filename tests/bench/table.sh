@@ -14,30 +14,54 @@ scratch=$(mktemp -d) || exit 6
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 5' HUP INT TERM
 
-bare() { # WORKLOAD REQUESTS: rate, spread, digest
-  "$BARELOOP" "$1" "$2" "$([ "$2" -ge 10000000 ] && echo 3 || echo 5)" | awk '{ print $3, $5, $6 }'
-}
-
-row() { # WORKLOAD REQUESTS
-  if ! "$LULL" bench --workload "$1" --requests "$2" >"$scratch/out" 2>"$scratch/err"; then
-    printf '%-9s %s requests: skipped: ' "$1" "$2"
+bench() { # WORKLOAD REQUESTS [OPTION...]: the table of lull bench into out
+  w=$1 n=$2
+  shift 2
+  "$LULL" bench --workload "$w" --requests "$n" "$@" >"$scratch/out" 2>"$scratch/err" || {
+    printf '%-9s %s requests: skipped: ' "$w" "$n"
     sed -n '1s/^lull: //p' "$scratch/err"
-    return
-  fi
+    return 1
+  }
   [ -f "$scratch/head" ] || {
     sed -n 1p "$scratch/out" >"$scratch/head"
     printf '%s %16s %7s %7s %s\n' "$(cat "$scratch/head")" 'Bare loop' Spread Times 'Ends'
   }
+}
+
+# The two programs by turns, so that what else the machine does meets both. The row is that of lull's
+# median run; how many times slower is the median over the turns.
+paired() { # WORKLOAD REQUESTS
+  : >"$scratch/turns"
+  for turn in 1 2 3 4 5 6 7; do
+    [ "$2" -lt 10000000 ] || [ "$turn" -le 3 ] || break
+    bench "$1" "$2" --repeat 1 || return
+    "$BARELOOP" "$1" "$2" 1 | awk '{ printf "%s %s ", $3, $6 }' >>"$scratch/turns"
+    sed -n 2p "$scratch/out" >>"$scratch/turns"
+  done
+  awk '
+    function median(of, n,   i, j, x) {
+      for (i = 2; i <= n; i++) for (j = i; j > 1 && of[j] < of[j - 1]; j--) {
+        x = of[j]; of[j] = of[j - 1]; of[j - 1] = x }
+      return of[int((n + 1) / 2)] }
+    function spread(of, n) { return 100 * (1 / of[1] - 1 / of[n]) * of[int((n + 1) / 2)] } # of times
+    { for (i = 3; i <= NF; i++) if ($i == "Mreq/s") rate = $(i - 1)
+      bare[NR] = $1; times[NR] = $1 / rate; all[NR] = rate; digest = $2; ends = $NF
+      sub(/^[^ ]+ [^ ]+ /, ""); line[rate] = $0 }
+    END {
+      m = median(all, NR)
+      row = line[m]
+      sub(/ +[0-9.]+%/, sprintf("%7.1f%%", spread(all, NR)), row)
+      b = median(bare, NR)
+      printf "%s %9.2f Mreq/s %6.1f%% %7.1f %s\n", row, b, spread(bare, NR), median(times, NR),
+        row ~ /^W6/ ? "-" : ends == digest ? "same" : "DIFFER" }' "$scratch/turns" |
+    tee -a "$scratch/rows"
+}
+
+row() { # WORKLOAD REQUESTS
   case $1 in
-  W7|*-*[a-z]) set -- "$1" "$2" '' ;;
-  *) set -- "$1" "$2" "$(bare "$1" "$2")" ;;
+  W7|*-*[a-z]) bench "$1" "$2" && sed -n 2p "$scratch/out" | tee -a "$scratch/rows" ;;
+  *) paired "$1" "$2" ;;
   esac
-  sed -n 2p "$scratch/out" | awk -v bare="$3" '
-    { rate = 0; for (i = 2; i <= NF; i++) if ($i == "Mreq/s") rate = $(i - 1) }
-    bare == "" { print; next }
-    { split(bare, b, " ")
-      printf "%s %9.2f Mreq/s %7s %7.1f %s\n", $0, b[1], b[2], b[1] / rate,
-        $1 == "W6" ? "-" : $NF == b[3] ? "same" : "DIFFER" }' | tee -a "$scratch/rows"
 }
 
 for w in W1 W2 W3 W4 W5 W6 W7; do
