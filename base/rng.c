@@ -87,6 +87,13 @@ static const gsl_rng_type philox_type = {
 };
 const gsl_rng_type *const base_rng_philox = &philox_type;
 
+void base_rng_key(uint64_t seed, const char *name, uint32_t key[2])
+{
+  uint64_t k = XXH3_64bits_withSeed(name, strlen(name), seed);
+  key[0] = (uint32_t)k;
+  key[1] = (uint32_t)(k >> 32);
+}
+
 /* Not gsl_rng_alloc: without memory that calls GSL's error handler, which aborts. */
 gsl_rng *base_rng_open(uint64_t seed, const char *name)
 {
@@ -97,9 +104,7 @@ gsl_rng *base_rng_open(uint64_t seed, const char *name)
     free(r);
     return NULL;
   }
-  uint64_t key = XXH3_64bits_withSeed(name, strlen(name), seed);
-  s->key[0] = (uint32_t)key;
-  s->key[1] = (uint32_t)(key >> 32);
+  base_rng_key(seed, name, s->key);
   to_entity(s, 0);
   r->type = base_rng_philox;
   r->state = s;

@@ -23,6 +23,8 @@ extern const gsl_rng_type *const base_rng_philox;
 gsl_rng *base_rng_open(uint64_t seed, const char *name);
 /* Goes to draw 0 of an entity. */
 void base_rng_entity(gsl_rng *r, uint64_t entity);
+/* The key of a stream, for who counts the blocks himself. */
+void base_rng_key(uint64_t seed, const char *name, uint32_t key[2]);
 /* The raw block function: 10 rounds of Philox4x32 of counter c under key k, for test vectors. */
 void base_philox4x32(const uint32_t c[4], const uint32_t k[2], uint32_t out[4]);
 
