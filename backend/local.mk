@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 liblull_a_SOURCES += \
   %D%/adapter.h \
+  %D%/config.c \
   %D%/config.h \
   %D%/cpu/cpu.h \
+  %D%/draw.c \
+  %D%/draw.h \
   %D%/engine.h \
+  %D%/fields.c \
+  %D%/fields.h \
   %D%/ops.h \
+  %D%/safetensors.c \
+  %D%/safetensors.h \
+  %D%/safetensors_write.c \
+  %D%/store.c \
+  %D%/store.h \
   %D%/tensor.h \
-  %D%/weights.h
+  %D%/weights.c \
+  %D%/weights.h \
+  %D%/weights_random.c \
+  %D%/weights_roles.c \
+  %D%/weights_roles.h
