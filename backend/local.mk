@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 liblull_a_SOURCES += \
+  %D%/adapter.c \
   %D%/adapter.h \
+  %D%/adapter_config.c \
+  %D%/adapter_layout.h \
   %D%/config.c \
   %D%/config.h \
   %D%/cpu/cpu.h \

@@ -138,6 +138,7 @@ struct safetensors_tensor store_entry(const char *name, int is_vector, const str
   x.dtype = t->dtype == TENSOR_BF16 ? SAFETENSORS_BF16 : SAFETENSORS_F32;
   x.shape[0] = is_vector ? t->cols : t->rows;
   x.shape[1] = is_vector ? 0 : t->cols;
+  x.bytes = tensor_bytes(t);
   return x;
 }
 

@@ -32,7 +32,7 @@ int store_take(struct store *s, const char *file, const struct safetensors_tenso
 /* Fails for the first value that is NaN or infinite, with tensor and index. */
 int store_scan(const char *file, const char *name, const struct tensor *t, struct base_error *e);
 
-/* What the writer wants of a tensor. */
+/* What the writer wants of a tensor, and its bytes. */
 struct safetensors_tensor store_entry(const char *name, int is_vector, const struct tensor *t);
 /* Elements of `from` as those of `to`, which has the same shape. */
 void store_convert(const struct tensor *from, const struct tensor *to);
