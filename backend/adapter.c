@@ -241,10 +241,14 @@ static int write_pairs(const struct adapter *a, const char *path, struct base_er
     t[n++].data = p->b.data;
   }
   int bad = safetensors_create(&w, path, t, n, e);
-  for (size_t i = 0; i < n && !bad; i++)
-    safetensors_put(&w, t[i].data, t[i].bytes);
-  if (!bad)
-    bad = safetensors_commit(&w, e);
+  if (!bad) {
+    for (size_t i = 0; i < n && !bad; i++)
+      bad = safetensors_put(&w, t[i].data, t[i].bytes, e);
+    if (bad)
+      safetensors_abandon(&w);
+    else
+      bad = safetensors_commit(&w, e);
+  }
   free(name);
   free(t);
   return bad;

@@ -61,8 +61,8 @@ struct safetensors_writer {
  * of 64 bytes. */
 int safetensors_create(struct safetensors_writer *w, const char *path,
                        const struct safetensors_tensor *tensor, size_t n, struct base_error *e);
-/* A failing write is told by the commit. */
-void safetensors_put(struct safetensors_writer *w, const void *data, size_t bytes);
+int safetensors_put(struct safetensors_writer *w, const void *data, size_t bytes,
+                    struct base_error *e);
 /* The file appears whole, or -1 and not at all. */
 int safetensors_commit(struct safetensors_writer *w, struct base_error *e);
 void safetensors_abandon(struct safetensors_writer *w);

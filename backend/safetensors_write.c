@@ -60,10 +60,13 @@ int safetensors_create(struct safetensors_writer *w, const char *path,
   return bad;
 }
 
-void safetensors_put(struct safetensors_writer *w, const void *data, size_t bytes)
+int safetensors_put(struct safetensors_writer *w, const void *data, size_t bytes,
+                    struct base_error *e)
 {
-  fwrite(data, 1, bytes, w->out.f);
   w->left -= bytes;
+  if (fwrite(data, 1, bytes, w->out.f) == bytes)
+    return 0;
+  return base_fail_errno(e, "cannot write '%s'", w->out.path);
 }
 
 int safetensors_commit(struct safetensors_writer *w, struct base_error *e)

@@ -359,12 +359,11 @@ int weights_write_folder(struct weights *w, const char *folder,
 static int put_item(void *ctx, const struct weights_item *item)
 {
   struct weights_put *p = ctx;
-  safetensors_put(&p->out, item->tensor->data, tensor_bytes(item->tensor));
-  return 0;
+  return safetensors_put(&p->out, item->tensor->data, tensor_bytes(item->tensor), p->e);
 }
 
 int weights_write(const struct weights *w, const char *folder, struct base_error *e)
 {
-  struct weights_put put = {0};
+  struct weights_put put = {.e = e};
   return weights_write_folder((struct weights *)w, folder, put_item, &put, e);
 }

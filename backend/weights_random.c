@@ -59,7 +59,8 @@ static int put_item(void *ctx, const struct weights_item *item)
   for (size_t i = 0; i < n; i += PIECE) {
     size_t k = n - i < PIECE ? n - i : PIECE;
     draw(item, p->seed, i, k, p->piece);
-    safetensors_put(&p->out, p->piece, k * tensor_dtype_bytes(item->tensor->dtype));
+    if (safetensors_put(&p->out, p->piece, k * tensor_dtype_bytes(item->tensor->dtype), p->e))
+      return -1;
   }
   return 0;
 }
@@ -68,7 +69,7 @@ int weights_random_write(const struct config *c, uint64_t seed, int dtype, const
                          struct base_error *e)
 {
   struct weights *w = weights_outline(c, dtype, e);
-  struct weights_put put = {.seed = seed, .piece = malloc(PIECE * sizeof(float))};
+  struct weights_put put = {.seed = seed, .piece = malloc(PIECE * sizeof(float)), .e = e};
   int bad = !w;
   if (!put.piece)
     bad = base_fail_memory(e);

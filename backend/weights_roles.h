@@ -32,6 +32,7 @@ struct weights_put {
   struct safetensors_writer out;
   uint64_t seed;
   void *piece; /* room for what is drawn at a time */
+  struct base_error *e;
 };
 /* Writes config.json and model.safetensors; `put`, called with `ctx` for every tensor, writes its
  * data to ctx->out. */

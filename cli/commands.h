@@ -10,6 +10,7 @@
 int cli_run(struct cli_line *line);
 int cli_check(struct cli_line *line);
 int cli_policies(struct cli_line *line);
+int cli_models(struct cli_line *line);
 int cli_trace(struct cli_line *line);
 int cli_import(struct cli_line *line);
 int cli_validate(struct cli_line *line);

@@ -7,6 +7,7 @@ lull_SOURCES += \
   %D%/import.c \
   %D%/inspect.c \
   %D%/main.c \
+  %D%/models.c \
   %D%/options.c \
   %D%/options.h \
   %D%/outputs.c \

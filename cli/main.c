@@ -42,6 +42,14 @@ const struct cli_command cli_commands[] = {
      "Lists the built-in policies, or those named, with every parameter: kind, default, range and "
      "meaning. A policy in a shared object is named by its path, which has a slash in it.",
      cli_policies},
+    {"models", CLI_MODELS, "[init MODEL]", 0, 2, "",
+     "list models and GPUs, or make weights of a model",
+     "Lists the built-in descriptions of models and GPUs.\n\n"
+     "With init it writes random weights of a model's true shapes: enough to run the engine with, "
+     "though not to read what it says. MODEL is a name of the list, a path of a description, or "
+     "for Qwen3 the size alone: tiny, 0.6b, 1.7b, 4b, 8b. The same seed gives the same bytes on "
+     "every machine. Files appear whole or not at all.",
+     cli_models},
     {"trace", CLI_TRACE, "info FILE", 2, 2, "write 'lull trace info FILE --format FORMAT'",
      "print the statistics of a request trace",
      "Reads a whole trace, plain or gzip, and prints its statistics, a name and a value a line: "

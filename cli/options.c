@@ -14,6 +14,8 @@ const struct cli_option cli_option_table[] = {
      "Run this arm only (and, in lull run, the baseline where a gate compares with it)."},
     {"seed", 's', "N", CLI_SEED, AT(seed), CLI_RUN | CLI_VALIDATE,
      "Run this seed instead of the scenario's. The report says that the seed was given by hand."},
+    {"seed", 's', "N", CLI_SEED, AT(seed), CLI_MODELS,
+     "Seed of the random weights, which it decides bit by bit. Default: 1."},
     {"json", 0, "FILE", CLI_STRING, AT(json), CLI_RUN | CLI_VALIDATE,
      "Write the results as JSON. The same inputs give the same bytes. The file appears whole or "
      "not "
@@ -76,6 +78,8 @@ const struct cli_option cli_option_table[] = {
     {"weights", 0, "DTYPE", CLI_STRING, AT(weights), CLI_IMPORT,
      "Number format of the weights: fp8 or bfloat16. Tables of llmservingsim, vidur and splitwise "
      "are bfloat16."},
+    {"weights", 0, "DTYPE", CLI_STRING, AT(weights), CLI_MODELS,
+     "Number format of the weights: bfloat16 (the default) or float32."},
     {"kv", 0, "DTYPE", CLI_STRING, AT(kv), CLI_IMPORT,
      "Number format of the KV cache: fp8 or bfloat16. Tables of llmservingsim, vidur and "
      "splitwise are bfloat16."},
@@ -86,6 +90,8 @@ const struct cli_option cli_option_table[] = {
      "'vLLM 0.19.0'. Default: what is known of the published files."},
     {"output", 'o', "FILE", CLI_STRING, AT(output), CLI_IMPORT,
      "Calibration file to write (HDF5)."},
+    {"output", 'o', "FOLDER", CLI_STRING, AT(output), CLI_MODELS,
+     "Folder to write config.json and model.safetensors to; it is made if it is missing."},
     {"max-seqs", 0, "N", CLI_COUNT, AT(max_seqs), CLI_CALIBRATION,
      "Decode rows of the largest step, to say what of it would be extrapolated."},
     {"token-budget", 0, "N", CLI_COUNT, AT(token_budget), CLI_CALIBRATION,

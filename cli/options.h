@@ -51,7 +51,8 @@ enum cli_command_bit {
   CLI_BENCH = 128,
   CLI_CALIBRATION = 256,
   CLI_VALIDATE = 512,
-  CLI_ANY = 1023
+  CLI_MODELS = 1024,
+  CLI_ANY = 2047
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */

@@ -57,6 +57,19 @@ static const char *nearest(const char *name, const char *const *names, size_t n)
   return near ? near : base_nearest(name, names, n);
 }
 
+int describe_name(const char *element, const char *suffix, size_t i, char *name, size_t size)
+{
+  for (size_t k = 0; k < embedded_count; k++) {
+    const char *stem;
+    size_t len = embedded_stem(embedded_files[k].name, suffix, &stem);
+    if (!len || len >= size || !is_a(element, &embedded_files[k], suffix) || i--)
+      continue;
+    snprintf(name, size, "%.*s", (int)len, stem);
+    return 0;
+  }
+  return -1;
+}
+
 /* Tells that there is no such name, which one is near, and which there are. Returns NULL. */
 static const struct embedded_file *unknown(const char *what, const char *name, const char *suffix,
                                            struct base_error *e)
@@ -64,12 +77,7 @@ static const struct embedded_file *unknown(const char *what, const char *name, c
   char copy[NAMES_MAX][64], list[480] = "";
   const char *names[NAMES_MAX];
   size_t n = 0, used = 0;
-  for (size_t i = 0; i < embedded_count && n < NAMES_MAX; i++) {
-    const char *stem;
-    size_t len = embedded_stem(embedded_files[i].name, suffix, &stem);
-    if (!len || len >= sizeof copy[0] || !is_a(what, &embedded_files[i], suffix))
-      continue;
-    snprintf(copy[n], sizeof copy[n], "%.*s", (int)len, stem);
+  while (n < NAMES_MAX && !describe_name(what, suffix, n, copy[n], sizeof copy[n])) {
     names[n] = copy[n];
     if (used < sizeof list)
       used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", n ? ", " : "", copy[n]);

@@ -42,6 +42,9 @@ int describe_open(const char *element, const char *name_or_path, const struct de
 struct embedded_file;
 const struct embedded_file *describe_embedded(const char *what, const char *name,
                                               const char *suffix, struct base_error *e);
+/* The name of built-in description number i (in order of names) of root element `element` into
+ * `name`; -1 where there are not so many. */
+int describe_name(const char *element, const char *suffix, size_t i, char *name, size_t size);
 /* Is it a path: has a '/', or ends in `suffix` (".xml")? */
 int describe_is_path(const char *name, const char *suffix);
 

@@ -59,6 +59,7 @@ models_data = \
   %D%/data/qwen3-32b.xml \
   %D%/data/qwen3-4b.xml \
   %D%/data/qwen3-8b.xml \
+  %D%/data/qwen3-tiny.xml \
   %D%/data/rtx-4090.xml \
   %D%/data/rtx-pro-6000.xml
 embedded += $(models_data)
