@@ -130,13 +130,14 @@ static int open_files(struct source *s)
  */
 
 /* Linear layers and the embedding are all of the type that the configuration tells. */
-static int check_dtype(const struct source *s, const char *file, const struct weights_item *item)
+static int check_dtype(const struct source *s, const char *file,
+                       const struct safetensors_tensor *from, const struct weights_item *item)
 {
   static const char *const name[] = {"float32", "bfloat16"};
   if (item->kind != WEIGHTS_LINEAR || item->tensor->dtype == s->w->dtype)
     return 0;
-  return base_fail_at(s->e, BASE_INPUT, file, 0, "tensor '%s' is %s, but config.json says %s",
-                      item->name, name[item->tensor->dtype], name[s->w->dtype]);
+  return base_fail_at(s->e, BASE_INPUT, file, 0, "tensor '%s' is of %s, but config.json says %s",
+                      item->name, from->type, name[s->w->dtype]);
 }
 
 static int take_item(void *ctx, const struct weights_item *item)
@@ -151,7 +152,7 @@ static int take_item(void *ctx, const struct weights_item *item)
   char *path = store_path(s->folder, name, s->e);
   int bad = !path ||
             store_take(s->w->owned, path, from, item->kind != WEIGHTS_LINEAR, item->tensor, s->e) ||
-            check_dtype(s, path, item) ||
+            check_dtype(s, path, from, item) ||
             (s->scan && store_scan(path, item->name, item->tensor, s->e));
   free(path);
   s->taken++;

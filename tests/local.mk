@@ -6,6 +6,8 @@ suites = \
   %D%/check_base_hist \
   %D%/check_base_units \
   %D%/check_calibration \
+  %D%/check_adapter \
+  %D%/check_config \
   %D%/check_conformance \
   %D%/check_cost \
   %D%/check_cost_tables \
@@ -25,6 +27,7 @@ suites = \
   %D%/check_trace \
   %D%/check_trace_ids \
   %D%/check_validate \
+  %D%/check_weights \
   %D%/check_world \
   %D%/check_world_files \
   %D%/check_world_jobs \
@@ -55,6 +58,7 @@ libtesting_a_SOURCES = \
   %D%/random_scenario_write.c \
   %D%/scratch.h \
   %D%/suite.h \
+  %D%/tiny_model.h \
   %D%/report_fixture.h \
   %D%/script_policy.c \
   %D%/script_policy.h \
