@@ -6,7 +6,18 @@ liblull_a_SOURCES += \
   %D%/adapter_layout.h \
   %D%/config.c \
   %D%/config.h \
+  %D%/cpu/attention.inc \
+  %D%/cpu/cpu.c \
   %D%/cpu/cpu.h \
+  %D%/cpu/kernels.h \
+  %D%/cpu/kernels_scalar.c \
+  %D%/cpu/linear.inc \
+  %D%/cpu/pool.c \
+  %D%/cpu/pool.h \
+  %D%/cpu/rows.inc \
+  %D%/cpu/sample.c \
+  %D%/cpu/sample.h \
+  %D%/cpu/vec_scalar.inc \
   %D%/draw.c \
   %D%/draw.h \
   %D%/engine.h \
