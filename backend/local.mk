@@ -10,13 +10,19 @@ liblull_a_SOURCES += \
   %D%/cpu/cpu.c \
   %D%/cpu/cpu.h \
   %D%/cpu/kernels.h \
+  %D%/cpu/kernels_avx2.c \
+  %D%/cpu/kernels_avx512.c \
+  %D%/cpu/kernels_avx512_bf16.c \
   %D%/cpu/kernels_scalar.c \
   %D%/cpu/linear.inc \
+  %D%/cpu/path_table.inc \
   %D%/cpu/pool.c \
   %D%/cpu/pool.h \
   %D%/cpu/rows.inc \
   %D%/cpu/sample.c \
   %D%/cpu/sample.h \
+  %D%/cpu/vec_avx2.inc \
+  %D%/cpu/vec_avx512.inc \
   %D%/cpu/vec_scalar.inc \
   %D%/draw.c \
   %D%/draw.h \

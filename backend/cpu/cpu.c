@@ -274,6 +274,16 @@ static const struct ops_table table = {
 static int paths_here(int dtype, const struct cpu_kernels *found[PATHS])
 {
   int n = 0;
+#if defined(__x86_64__)
+  const int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  if (avx512 && __builtin_cpu_supports("avx512bf16") && dtype == TENSOR_BF16)
+    found[n++] = &cpu_kernels_avx512_bf16;
+  if (avx512)
+    found[n++] = &cpu_kernels_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    found[n++] = &cpu_kernels_avx2;
+#endif
   found[n++] = &cpu_kernels_scalar;
   return n;
 }

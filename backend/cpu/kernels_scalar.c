@@ -6,21 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#define PATH_NAME "scalar"
+#define PATH_TABLE cpu_kernels_scalar
 #include "backend/cpu/vec_scalar.inc"
 
-#include "backend/cpu/linear.inc"
-#include "backend/cpu/rows.inc"
-
-#include "backend/cpu/attention.inc"
-
-const struct cpu_kernels cpu_kernels_scalar = {
-    .name = "scalar",
-    .linear = linear,
-    .norm = norm,
-    .rope = rope,
-    .attention = attention,
-    .swiglu = swiglu,
-    .add_scaled = add_scaled,
-    .max = row_max,
-    .exp_sum = exp_sum,
-};
+#include "backend/cpu/path_table.inc"
