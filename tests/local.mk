@@ -197,7 +197,7 @@ fuzz:
 	@echo "configure a build with CC=clang and --enable-fuzzing first" >&2; exit 1
 endif
 
-EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
+EXTRA_DIST += $(scripts) %D%/fixtures/make_engine.py %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
   %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 
