@@ -36,6 +36,18 @@ liblull_a_SOURCES += \
   %D%/store.c \
   %D%/store.h \
   %D%/tensor.h \
+  %D%/tokenizer.c \
+  %D%/tokenizer.h \
+  %D%/tokenizer_added.c \
+  %D%/tokenizer_bpe.c \
+  %D%/tokenizer_decode.c \
+  %D%/tokenizer_inner.h \
+  %D%/tokenizer_nfc.c \
+  %D%/tokenizer_read.c \
+  %D%/tokenizer_regex.c \
+  %D%/tokenizer_utf8.c \
+  %D%/tokenizer_vocab.c \
+  %D%/tokenizer_write.c \
   %D%/weights.c \
   %D%/weights.h \
   %D%/weights_random.c \

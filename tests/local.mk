@@ -24,6 +24,7 @@ suites = \
   %D%/check_report \
   %D%/check_requests \
   %D%/check_scenario \
+  %D%/check_tokenizer \
   %D%/check_trace \
   %D%/check_trace_ids \
   %D%/check_validate \
