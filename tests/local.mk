@@ -25,6 +25,7 @@ suites = \
   %D%/check_requests \
   %D%/check_scenario \
   %D%/check_tokenizer \
+  %D%/check_tokenizer_files \
   %D%/check_trace \
   %D%/check_trace_ids \
   %D%/check_validate \
