@@ -63,7 +63,9 @@ struct engine_step {
   const volatile int *stop; /* looked at between layers; NULL: never. Set: ends the step
                                with ENGINE_ABORTED; no sequence has changed */
   struct engine_token *out; /* [chunks + rows], chunks first */
-  float *logits;            /* NULL, or [chunks + rows][vocab]: for tests */
+  /* NULL, or [chunks + rows][vocab], for tests: logits behind the last token of each. All of them
+   * then count as sampled. */
+  float *logits;
 };
 
 /* Weights, ops and options outlive it (borrowed; options are copied). NULL with BASE_ENV or
@@ -93,6 +95,10 @@ int engine_step(struct engine *en, const struct engine_step *s, struct base_erro
 uint32_t engine_kv_tokens(const struct engine *en, int32_t seq);
 const int32_t *engine_tokens(const struct engine *en, int32_t seq, uint32_t *n);
 uint32_t engine_free_pages(const struct engine *en);
+uint32_t engine_free_host_pages(const struct engine *en);
+/* Asserts that every page is free or held by one sequence, and that sequences hold what their
+ * tokens need. For tests and after failures; takes time by sequences. */
+void engine_check(const struct engine *en);
 
 /* An adapter version into a slot (copied to the device), while others serve; sequences that began
  * with the slot's older version keep it to their end. BASE_INPUT: of another base; BASE_ENV: no

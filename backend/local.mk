@@ -26,10 +26,19 @@ liblull_a_SOURCES += \
   %D%/cpu/vec_scalar.inc \
   %D%/draw.c \
   %D%/draw.h \
+  %D%/engine.c \
   %D%/engine.h \
+  %D%/engine_adapter.c \
+  %D%/engine_inner.h \
+  %D%/engine_step.c \
+  %D%/engine_swap.c \
   %D%/fields.c \
   %D%/fields.h \
+  %D%/model.c \
+  %D%/model.h \
   %D%/ops.h \
+  %D%/pages.c \
+  %D%/pages.h \
   %D%/safetensors.c \
   %D%/safetensors.h \
   %D%/safetensors_write.c \
