@@ -63,11 +63,13 @@ struct ops_table {
   const char *name; /* "cpu" */
   size_t act_bytes; /* of an activation */
 
+  /* These two and `copy` may be called from another thread than all else: adapters are loaded and
+   * pages swapped beside steps. */
   void *(*alloc)(struct ops *, size_t bytes); /* aligned to 64; NULL when there is none */
   void (*free)(struct ops *, void *);
   void (*read)(struct ops *, const void *act, size_t n, float *out); /* n elements to the host */
   void (*write)(struct ops *, void *act, size_t n, const float *in);
-  /* Raw bytes, for pages that are swapped; may be called from another thread than all else. */
+  /* Raw bytes, from and to the host and the backend's memory. */
   void (*copy)(struct ops *, void *to, const void *from, size_t bytes);
 
   /* y[T][hidden] = table[token[t]] */
