@@ -222,15 +222,15 @@ static void feed_forward(struct model *m, const struct model_batch *b, uint32_t 
   project(m, b, l, LORA_DOWN, DELTA, GATED, &w->down, &none);
 }
 
-/* Shows the residual stream. Its delta must have been taken up. */
-static void show(struct model *m, const struct model_batch *b, uint32_t layer)
+/* Shows a buffer of hidden states. */
+static void show(struct model *m, const struct model_batch *b, uint32_t layer, enum buffer from)
 {
   size_t n = (size_t)b->rows * m->w->config.hidden;
   if (!m->seen)
     m->seen = malloc((size_t)m->max_rows * m->w->config.hidden * sizeof *m->seen);
   if (!m->seen)
     return;
-  m->ops->table->read(m->ops, m->at[RESIDUAL], n, m->seen);
+  m->ops->table->read(m->ops, m->at[from], n, m->seen);
   b->visit(b->visit_ctx, layer, m->seen);
 }
 
@@ -261,7 +261,7 @@ int model_forward(struct model *m, const struct ops_kv *kv, const struct model_b
       return 1;
     norm(m, b, l ? m->at[DELTA] : NULL, &w->input_norm);
     if (b->visit)
-      show(m, b, l);
+      show(m, b, l, RESIDUAL);
     attend(m, kv, b, l);
     norm(m, b, m->at[DELTA], &w->post_norm);
     feed_forward(m, b, l);
@@ -271,7 +271,8 @@ int model_forward(struct model *m, const struct ops_kv *kv, const struct model_b
   finish(m, b);
   if (b->visit) {
     norm(m, b, m->at[DELTA], &m->w->norm);
-    show(m, b, c->layers);
+    show(m, b, c->layers, RESIDUAL);
+    show(m, b, c->layers + 1, NORMED);
   }
   return 0;
 }

@@ -35,8 +35,8 @@ struct model_batch {
   int32_t *out;             /* [nsampled] */
   float *logprob;           /* [nsampled], or NULL */
   const volatile int *stop; /* looked at between layers; NULL: never */
-  /* For tests, or NULL: what goes into layer `layer`, and, with layer = layers, what comes out of
-   * the last one (before the final norm): x[rows][hidden]. */
+  /* For tests, or NULL: x[rows][hidden] as it goes into layer `layer`; with layer = layers as it
+   * comes out of the last one, with layers + 1 behind the final norm. */
   void (*visit)(void *ctx, uint32_t layer, const float *x);
   void *visit_ctx;
 };
