@@ -11,6 +11,9 @@ suites = \
   %D%/check_conformance \
   %D%/check_cost \
   %D%/check_cost_tables \
+  %D%/check_engine \
+  %D%/check_engine_equal \
+  %D%/check_engine_steps \
   %D%/check_experiment \
   %D%/check_ledger \
   %D%/check_order \
@@ -40,6 +43,10 @@ suites = \
 # What several suites stand on: the naive world, random scenarios, a policy that is nasty.
 check_LIBRARIES = libtesting.a
 libtesting_a_SOURCES = \
+  %D%/engine_fixture.c \
+  %D%/engine_fixture.h \
+  %D%/engine_requests.c \
+  %D%/engine_requests.h \
   %D%/fuzz_device.c \
   %D%/fuzz_device.h \
   %D%/naive_host.c \
