@@ -65,6 +65,8 @@ static int add_target(const struct fields *f, const char *name, unsigned *target
     *targets |= 1u << i;
     return 0;
   }
+  if (!fields_is_plain(name))
+    return fields_refuse(f, "target_modules", "must be names of linear layers");
   const char *near = base_nearest(name, module_name, LORA_TARGETS);
   return base_fail_at(f->e, BASE_INPUT, f->file, 0,
                       "'target_modules' names '%.64s'%s%s%s; built are q_proj, k_proj, v_proj, "

@@ -9,6 +9,20 @@
 
 enum { FILE_MAX = 64 << 20, SHOWN = 48 };
 
+int fields_is_plain(const char *text)
+{
+  for (; *text; text++)
+    if ((unsigned char)*text < ' ' || *text == 127)
+      return 0;
+  return 1;
+}
+
+/* Why a text is no JSON, without its own words if they are of several lines. */
+static const char *reason(const json_error_t *j)
+{
+  return fields_is_plain(j->text) ? j->text : "a token is broken";
+}
+
 json_t *fields_parse(const char *text, size_t size, const char *name, struct base_error *e)
 {
   json_error_t j;
@@ -21,7 +35,7 @@ json_t *fields_parse(const char *text, size_t size, const char *name, struct bas
     base_fail_memory(e);
   else
     base_fail_at(e, BASE_INPUT, name, j.line > 0 ? (unsigned)j.line : 0, "no JSON object: %s",
-                 j.text);
+                 reason(&j));
   json_decref(root);
   return NULL;
 }

@@ -34,6 +34,8 @@ int fields_flag(const struct fields *f, const char *key, int *to);
 /* The text is borrowed from the object. */
 int fields_text(const struct fields *f, const char *key, const char **to);
 
+/* Has a text no control characters, so that it may stand in a message? */
+int fields_is_plain(const char *text);
 /* The member, or NULL if it is missing or null. */
 json_t *fields_get(const struct fields *f, const char *key);
 /* "there is no KEY; ..." Returns -1. */

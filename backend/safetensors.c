@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "backend/fields.h"
 
 enum { LENGTH_BYTES = 8 };
 
@@ -70,11 +71,11 @@ static int split(struct source *s, const void *bytes, size_t size, struct base_e
     return base_fail_at(e, BASE_INPUT, s->name, 0,
                         "the file is truncated: its header is of %llu bytes, but %zu are there",
                         (unsigned long long)length, size - LENGTH_BYTES);
-  json_error_t j;
-  s->header = length && *text == '{' ? json_loadb(text, length, JSON_REJECT_DUPLICATES, &j) : NULL;
+  if (!length || *text != '{')
+    return base_fail_at(e, BASE_INPUT, s->name, 0, "the header is no JSON object");
+  s->header = fields_parse(text, length, s->name, e);
   if (!s->header)
-    return base_fail_at(e, BASE_INPUT, s->name, 0, "the header is no JSON object%s%s",
-                        length && *text == '{' ? ": " : "", length && *text == '{' ? j.text : "");
+    return -1;
   s->data = text + length;
   s->size = size - LENGTH_BYTES - length;
   return 0;
@@ -152,6 +153,8 @@ static int read_tensor(const struct source *s, const char *name, const json_t *v
 {
   const struct type *type = find_type(json_string_value(json_object_get(value, "dtype")));
   t->name = name;
+  if (!fields_is_plain(name))
+    return base_fail_at(e, BASE_INPUT, s->name, 0, "a tensor's name has control characters");
   if (!type)
     return wrong(s, e, name, "has no dtype, or one that is not known");
   t->type = type->name;

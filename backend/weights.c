@@ -89,9 +89,10 @@ static int open_shards(struct source *s, const char *index)
   json_object_foreach(s->map, tensor, value)
   {
     const char *name = json_string_value(value);
-    if (!name || !*name || strchr(name, '/') || !strcmp(name, ".."))
+    if (!name || !*name || strchr(name, '/') || !strcmp(name, "..") || !fields_is_plain(name))
       return base_fail_at(s->e, BASE_INPUT, index, 0,
-                          "weight_map: the file of '%.100s' must be a name without '/'", tensor);
+                          "weight_map: the file of '%.100s' must be a name without '/'",
+                          fields_is_plain(tensor) ? tensor : "?");
     if (!find_shard(s, name) && add_shard(s, name))
       return -1;
   }

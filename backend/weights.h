@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The weights of a model by their role. From a folder with config.json and *.safetensors (mapped,
- * not copied), or drawn at random (Philox, the same bytes on every machine), or made by the
- * trainer.
+ * The weights of a model by their role. From a folder with config.json and *.safetensors, or drawn
+ * at random (Philox, the same bytes on every machine), or made by the trainer. Files are mapped,
+ * not copied, but for tensors that are not aligned to their elements there, and for fp16, which
+ * becomes fp32: data are always aligned to an element. The files must not be cut short while in
+ * use.
  */
 #ifndef BACKEND_WEIGHTS_H
 #define BACKEND_WEIGHTS_H
@@ -45,7 +47,8 @@ struct weights *weights_copy(const struct weights *w, int dtype, struct base_err
 int weights_write(const struct weights *w, const char *folder, struct base_error *e);
 void weights_free(struct weights *w);
 
-/* Calls visit for every tensor there is, with its checkpoint name, in a fixed order. Stops at the
+/* Calls visit for every tensor there is (a tied head is the embedding and is left out), with its
+ * checkpoint name, which lives as long as the call, in a fixed order. Stops at the
  * first result that is not 0 and returns it. */
 int weights_visit(struct weights *w, int (*visit)(void *ctx, const char *name, struct tensor *t),
                   void *ctx);

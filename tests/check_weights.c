@@ -53,9 +53,9 @@ static const struct {
   size_t size;
   const char *said;
 } bad_file[] = {
-    {"", 0, "the header is no JSON object"},
-    {" {}", 0, "the header is no JSON object"},
-    {"[]", 0, "the header is no JSON object"},
+    {"", 0, "no JSON object"},
+    {" {}", 0, "no JSON object"},
+    {"[]", 0, "no JSON object"},
     {"{\"a\":1}", 0, "tensor 'a' has no dtype"},
     {"{\"a\":{\"dtype\":\"F31\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, "one that is not known"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":3,\"data_offsets\":[0,4]}}", 4, "has no shape"},
