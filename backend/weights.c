@@ -340,32 +340,37 @@ static int create(struct safetensors_writer *out, struct weights *w, const char 
 }
 
 /* config.json comes last: with it the folder is complete. */
-int weights_write_folder(struct weights *w, const char *folder,
-                         int (*put)(void *ctx, const struct weights_item *item),
-                         struct weights_put *ctx, struct base_error *e)
+int weights_write_folder(struct weights *w, const char *folder, struct safetensors_writer *out,
+                         int (*put)(void *ctx, const struct weights_item *item), void *ctx,
+                         struct base_error *e)
 {
   char *data = store_path(folder, whole_name, e);
   char *config = data ? store_path(folder, "config.json", e) : NULL;
-  int bad = !config || store_make_folder(folder, e) || create(&ctx->out, w, data, e);
+  int bad = !config || store_make_folder(folder, e) || create(out, w, data, e);
   if (!bad && weights_walk(w, put, ctx)) {
-    safetensors_abandon(&ctx->out);
+    safetensors_abandon(out);
     bad = -1;
   } else if (!bad) {
-    bad = safetensors_commit(&ctx->out, e) || config_write(config, &w->config, e);
+    bad = safetensors_commit(out, e) || config_write(config, &w->config, e);
   }
   free(config);
   free(data);
   return bad ? -1 : 0;
 }
 
+struct put {
+  struct safetensors_writer out;
+  struct base_error *e;
+};
+
 static int put_item(void *ctx, const struct weights_item *item)
 {
-  struct weights_put *p = ctx;
+  struct put *p = ctx;
   return safetensors_put(&p->out, item->tensor->data, tensor_bytes(item->tensor), p->e);
 }
 
 int weights_write(const struct weights *w, const char *folder, struct base_error *e)
 {
-  struct weights_put put = {.e = e};
-  return weights_write_folder((struct weights *)w, folder, put_item, &put, e);
+  struct put put = {.e = e};
+  return weights_write_folder((struct weights *)w, folder, &put.out, put_item, &put, e);
 }

@@ -37,9 +37,11 @@ struct weights *weights_open(const char *folder, int scan, struct base_error *e)
  * name, so that layers do not depend on each other. dtype: enum tensor_dtype. */
 struct weights *weights_random(const struct config *c, uint64_t seed, int dtype,
                                struct base_error *e);
-/* The same weights written to a folder as weights_write would, without holding them in memory. */
+/* The same weights written to a folder as weights_write would, without holding them in memory.
+ * `tell` (NULL: nobody) hears now and then which fraction is done; if it returns anything but 0,
+ * all stops with BASE_INCOMPLETE and nothing is left behind. */
 int weights_random_write(const struct config *c, uint64_t seed, int dtype, const char *folder,
-                         struct base_error *e);
+                         int (*tell)(void *ctx, double fraction), void *ctx, struct base_error *e);
 /* A copy in memory that may be written to (training): every tensor of it of dtype. */
 struct weights *weights_copy(const struct weights *w, int dtype, struct base_error *e);
 /* Writes config.json and model.safetensors into a folder, which is made if it is missing: each file

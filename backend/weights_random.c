@@ -52,29 +52,45 @@ struct weights *weights_random(const struct config *c, uint64_t seed, int dtype,
   return w;
 }
 
+/* A file under way. */
+struct put {
+  struct safetensors_writer out;
+  uint64_t seed;
+  void *piece;      /* room for PIECE elements */
+  double all, done; /* elements */
+  int (*tell)(void *ctx, double fraction);
+  void *ctx;
+  struct base_error *e;
+};
+
 static int put_item(void *ctx, const struct weights_item *item)
 {
-  struct weights_put *p = ctx;
+  struct put *p = ctx;
   size_t n = (size_t)item->tensor->rows * item->tensor->cols;
   for (size_t i = 0; i < n; i += PIECE) {
     size_t k = n - i < PIECE ? n - i : PIECE;
     draw(item, p->seed, i, k, p->piece);
     if (safetensors_put(&p->out, p->piece, k * tensor_dtype_bytes(item->tensor->dtype), p->e))
       return -1;
+    p->done += (double)k;
+    if (p->tell && p->tell(p->ctx, p->done / p->all))
+      return base_fail(p->e, BASE_INCOMPLETE, "stopped before the weights were written");
   }
   return 0;
 }
 
 int weights_random_write(const struct config *c, uint64_t seed, int dtype, const char *folder,
-                         struct base_error *e)
+                         int (*tell)(void *ctx, double fraction), void *ctx, struct base_error *e)
 {
   struct weights *w = weights_outline(c, dtype, e);
-  struct weights_put put = {.seed = seed, .piece = malloc(PIECE * sizeof(float)), .e = e};
+  struct put put = {.seed = seed, .tell = tell, .ctx = ctx, .e = e};
   int bad = !w;
+  put.all = (double)config_parameters(c);
+  put.piece = malloc(PIECE * sizeof(float));
   if (!put.piece)
     bad = base_fail_memory(e);
   if (!bad)
-    bad = weights_write_folder(w, folder, put_item, &put, e);
+    bad = weights_write_folder(w, folder, &put.out, put_item, &put, e);
   free(put.piece);
   weights_free(w);
   return bad;

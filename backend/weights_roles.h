@@ -27,17 +27,10 @@ size_t weights_count(const struct config *c);
 /* All tensors with shape and dtype, and no data. NULL with e. */
 struct weights *weights_outline(const struct config *c, int dtype, struct base_error *e);
 
-/* What `put` below writes to. */
-struct weights_put {
-  struct safetensors_writer out;
-  uint64_t seed;
-  void *piece; /* room for what is drawn at a time */
-  struct base_error *e;
-};
 /* Writes config.json and model.safetensors; `put`, called with `ctx` for every tensor, writes its
- * data to ctx->out. */
-int weights_write_folder(struct weights *w, const char *folder,
-                         int (*put)(void *ctx, const struct weights_item *item),
-                         struct weights_put *ctx, struct base_error *e);
+ * data to `out`. */
+int weights_write_folder(struct weights *w, const char *folder, struct safetensors_writer *out,
+                         int (*put)(void *ctx, const struct weights_item *item), void *ctx,
+                         struct base_error *e);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "backend/weights.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "models/describe.h"
 #include "models/gpu.h"
 #include "models/llm.h"
@@ -140,11 +141,19 @@ static int dtype_of(const char *name, int *dtype, struct base_error *e)
   return base_fail(e, BASE_USAGE, "lull models: --weights '%s' must be bfloat16 or float32", name);
 }
 
+/* Draws the progress line; not 0 once a signal came. */
+static int tell(void *ctx, double fraction)
+{
+  cli_progress_draw(ctx, "writing weights", fraction);
+  return cli_stop;
+}
+
 static int init(const struct cli_line *line, struct base_error *e)
 {
   const struct cli_options *o = &line->options;
   struct llm m;
   struct config c;
+  struct cli_progress progress;
   int dtype;
   uint64_t seed = o->has_seed ? o->seed : PRESET_SEED;
   if (line->nargs < 2)
@@ -152,7 +161,12 @@ static int init(const struct cli_line *line, struct base_error *e)
   if (!o->output)
     return base_fail(e, BASE_USAGE, "lull models: no folder is named; give -o FOLDER");
   if (dtype_of(o->weights, &dtype, e) || open_model(line->arg[1], &m, e) || config_of(&m, &c, e) ||
-      weights_random_write(&c, seed, dtype, o->output, e))
+      cli_catch_signals(e))
+    return -1;
+  cli_progress_open(&progress, o->quiet);
+  int bad = weights_random_write(&c, seed, dtype, o->output, tell, &progress, e);
+  cli_progress_clear(&progress);
+  if (bad)
     return -1;
   int64_t n = config_parameters(&c);
   printf("%s: %s, random weights of seed %" PRIu64 ", %" PRId64 " parameters in %s, %" PRId64

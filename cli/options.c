@@ -44,7 +44,7 @@ const struct cli_option cli_option_table[] = {
      "Simulate step by step. Slow; the results are the same, bit for bit."},
     {"no-sweeps", 0, NULL, CLI_FLAG, AT(no_sweeps), CLI_RUN,
      "Leave out the ungated tables that repeat the scenario over values of one attribute."},
-    {"quiet", 'q', NULL, CLI_FLAG, AT(quiet), CLI_RUN | CLI_IMPORT | CLI_VALIDATE,
+    {"quiet", 'q', NULL, CLI_FLAG, AT(quiet), CLI_RUN | CLI_IMPORT | CLI_VALIDATE | CLI_MODELS,
      "Say nothing of progress (there is none either where standard error is no terminal, where "
      "TERM is "
      "dumb, or where CI is set)."},

@@ -278,15 +278,41 @@ START_TEST(visits)
 }
 END_TEST
 
+/* Keeps what it hears, which rises; stops at once where it was told a negative fraction. */
+static int hear(void *ctx, double fraction)
+{
+  double *heard = ctx;
+  int stop = *heard < 0;
+  ck_assert(fraction > 0 && fraction <= 1 && (stop || fraction > *heard));
+  *heard = fraction;
+  return stop;
+}
+
 START_TEST(streamed_bytes)
 {
+  double heard = 0;
   struct config c = tiny_config();
   char whole[65], streamed[65];
   write_tiny(TENSOR_BF16);
   ck_assert_int_eq(base_sha256_file(scratch_path("model.safetensors"), whole, &e), 0);
-  ck_assert_int_eq(weights_random_write(&c, 5, TENSOR_BF16, scratch_folder, &e), 0);
+  ck_assert_int_eq(weights_random_write(&c, 5, TENSOR_BF16, scratch_folder, hear, &heard, &e), 0);
   ck_assert_int_eq(base_sha256_file(scratch_path("model.safetensors"), streamed, &e), 0);
   ck_assert_str_eq(whole, streamed);
+  ck_assert_double_eq(heard, 1);
+}
+END_TEST
+
+START_TEST(stopped)
+{
+  struct config c = tiny_config();
+  double heard = -1;
+  int rc = weights_random_write(&c, 5, TENSOR_BF16, scratch_folder, hear, &heard, &e);
+  ck_assert_int_eq(rc, -1);
+  said(BASE_INCOMPLETE, "stopped before");
+  ck_assert_double_lt(heard, 1);
+  ck_assert_int_ne(access(scratch_path("model.safetensors"), F_OK), 0);
+  ck_assert_int_ne(access(scratch_path("model.safetensors.tmp0"), F_OK), 0);
+  ck_assert_int_ne(access(scratch_path("config.json"), F_OK), 0);
 }
 END_TEST
 
@@ -564,6 +590,7 @@ int main(void)
   tcase_add_loop_test(t, copies, 0, 8);
   tcase_add_loop_test(t, visits, 0, 2);
   tcase_add_test(t, streamed_bytes);
+  tcase_add_test(t, stopped);
   tcase_add_test(t, draws);
   tcase_add_loop_test(t, unaligned, 0, 2);
   tcase_add_test(t, halves);
