@@ -26,6 +26,7 @@ suites = \
   %D%/check_policies_plan \
   %D%/check_report \
   %D%/check_requests \
+  %D%/check_safetensors \
   %D%/check_scenario \
   %D%/check_tokenizer \
   %D%/check_tokenizer_files \
