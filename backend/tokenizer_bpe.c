@@ -118,22 +118,45 @@ static void merge_all(const struct tokenizer *t, struct bpe *b)
   }
 }
 
-int bpe_word(const struct tokenizer *t, struct bpe *b, const uint8_t *word, size_t n,
-             struct tokenizer_ids *out, struct base_error *e)
+static int merge_word(const struct tokenizer *t, struct bpe *b, const uint8_t *word, size_t n,
+                      struct base_error *e)
 {
-  const int32_t whole = n == 1             ? t->byte_id[word[0]]
-                        : t->ignore_merges ? vocab_word(t, word, n)
-                                           : -1;
-  if (whole >= 0)
-    return tokenizer_put(out, whole, e);
   /* A merge takes one entry and makes at most two: there are never 2 n. */
   if (tokenizer_grow(&b->symbol, &b->symbol_room, n, sizeof *b->symbol, e) ||
       tokenizer_grow(&b->heap, &b->heap_room, 2 * n, sizeof *b->heap, e))
     return -1;
   begin(t, b, word, (uint32_t)n);
   merge_all(t, b);
+  return 0;
+}
+
+int bpe_word(const struct tokenizer *t, struct bpe *b, const uint8_t *word, size_t n,
+             struct tokenizer_ids *out, struct base_error *e)
+{
+  const int32_t whole = vocab_word(t, word, n);
+  if (whole >= 0 && t->token[whole].flags & TOKEN_WHOLE)
+    return tokenizer_put(out, whole, e);
+  if (merge_word(t, b, word, n, e))
+    return -1;
   for (uint32_t i = 0; i != none; i = b->symbol[i].next)
     if (tokenizer_put(out, b->symbol[i].id, e))
       return -1;
   return 0;
+}
+
+int bpe_find_whole(struct tokenizer *t, struct base_error *e)
+{
+  struct bpe b = {0};
+  int r = 0;
+  for (uint32_t id = 0; id < t->vocab && !r; id++) {
+    struct token *k = &t->token[id];
+    if (!(k->flags & TOKEN_WORD))
+      continue;
+    if (!t->ignore_merges && !(r = merge_word(t, &b, t->pool + k->at, k->bytes, e)) &&
+        (b.symbol[0].next != none || b.symbol[0].id != (int32_t)id))
+      continue;
+    k->flags |= TOKEN_WHOLE;
+  }
+  bpe_free(&b);
+  return r;
 }

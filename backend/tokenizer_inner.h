@@ -15,10 +15,11 @@ enum {
   TOKENIZER_MAX_STEPS = 16       /* of a pre_tokenizer */
 };
 
-enum { TOKEN_KNOWN = 1, TOKEN_ADDED = 2, TOKEN_SPECIAL = 4, TOKEN_WORD = 8 };
+enum { TOKEN_KNOWN = 1, TOKEN_ADDED = 2, TOKEN_SPECIAL = 4, TOKEN_WORD = 8, TOKEN_WHOLE = 16 };
 
 /* A token of the vocabulary: bytes of the pool. TOKEN_WORD: spelt in the alphabet of bytes, so that
- * text can become it. */
+ * text can become it. TOKEN_WHOLE: the text of its bytes does, being a word: its merges lead to it,
+ * or are ignored. */
 struct token {
   uint32_t at, bytes;
   uint32_t flags;
@@ -115,6 +116,8 @@ void bpe_free(struct bpe *b);
 /* Appends the ids of a word of 1 .. TOKENIZER_MAX_BYTES * 4 bytes. O(n log n). */
 int bpe_word(const struct tokenizer *t, struct bpe *b, const uint8_t *word, size_t n,
              struct tokenizer_ids *out, struct base_error *e);
+/* Marks the tokens that are TOKEN_WHOLE, so that their words need no merging. */
+int bpe_find_whole(struct tokenizer *t, struct base_error *e);
 /* Rank of a pair, -1: none. */
 int64_t bpe_rank(const struct tokenizer *t, int32_t left, int32_t right);
 

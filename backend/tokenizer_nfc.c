@@ -14,15 +14,6 @@ struct points {
   size_t n, room;
 };
 
-/* Everything below U+0300, whose first byte is 0xcc, is NFC in any order. */
-static int is_plain(const char *text, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    if ((uint8_t)text[i] >= 0xcc)
-      return 0;
-  return 1;
-}
-
 static int decompose(const char *text, size_t n, struct points *p, struct base_error *e)
 {
   const size_t longest = 32; /* more than any character's decomposition */
@@ -85,32 +76,86 @@ static int reorder(struct points *p, struct base_error *e)
   return result;
 }
 
-static int encode(const struct points *p, char **out, size_t *out_n, struct base_error *e)
+static int put(struct tokenizer_text *out, const char *text, size_t n, struct base_error *e)
 {
-  char *text = malloc(p->n * 4 + 1);
-  size_t n = 0;
-  if (!text)
-    return base_fail_memory(e);
-  for (size_t i = 0; i < p->n; i++)
-    n += (size_t)utf8proc_encode_char(p->c[i], (utf8proc_uint8_t *)text + n);
-  *out = text;
-  *out_n = n;
+  if (tokenizer_grow(&out->byte, &out->room, out->n + n + 1, 1, e))
+    return -1;
+  memcpy(out->byte + out->n, text, n);
+  out->n += n;
   return 0;
+}
+
+static int encode(const struct points *p, struct tokenizer_text *out, struct base_error *e)
+{
+  if (tokenizer_grow(&out->byte, &out->room, out->n + p->n * 4 + 1, 1, e))
+    return -1;
+  for (size_t i = 0; i < p->n; i++)
+    out->n += (size_t)utf8proc_encode_char(p->c[i], (utf8proc_uint8_t *)out->byte + out->n);
+  return 0;
+}
+
+static int normalise(const char *text, size_t n, struct points *p, struct tokenizer_text *out,
+                     struct base_error *e)
+{
+  p->n = 0;
+  if (decompose(text, n, p, e) || reorder(p, e))
+    return -1;
+  p->n = (size_t)utf8proc_normalize_utf32(p->c, (utf8proc_ssize_t)p->n,
+                                          UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  return encode(p, out, e);
+}
+
+/* Characters below U+0300 are NFC in any order, and none of them joins what is before it. The first
+ * byte of the others is 0xcc or more. */
+static int is_plain(char lead)
+{
+  return (uint8_t)lead < 0xcc;
+}
+
+static size_t next(const char *text, size_t n, size_t at)
+{
+  for (at++; at < n && ((uint8_t)text[at] & 0xc0) == 0x80;)
+    at++;
+  return at;
+}
+
+/* From `at`, the next stretch that may change: characters from U+0300 on, and the one before. */
+static size_t find_stretch(const char *text, size_t n, size_t at, size_t *stop)
+{
+  size_t start = at, i = at;
+  while (i < n && is_plain(text[i])) {
+    start = i;
+    i = next(text, n, i);
+  }
+  if (i == n)
+    start = n;
+  while (i < n && !is_plain(text[i]))
+    i = next(text, n, i);
+  *stop = i;
+  return start;
 }
 
 int tokenizer_nfc(const char *text, size_t n, char **out, size_t *out_n, struct base_error *e)
 {
   struct points p = {0};
+  struct tokenizer_text made = {0};
+  size_t stop, at = 0, start = find_stretch(text, n, 0, &stop);
+  int result = 0;
   *out = NULL;
   *out_n = n;
-  if (is_plain(text, n))
+  if (start == n)
     return 0;
-  int result = decompose(text, n, &p, e);
-  if (!result && !(result = reorder(&p, e))) {
-    p.n = (size_t)utf8proc_normalize_utf32(p.c, (utf8proc_ssize_t)p.n,
-                                           UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    result = encode(&p, out, out_n, e);
+  for (; at < n && !result; at = stop) {
+    start = find_stretch(text, n, at, &stop);
+    result = put(&made, text + at, start - at, e) ||
+             normalise(text + start, stop - start, &p, &made, e);
   }
   free(p.c);
-  return result;
+  if (result) {
+    free(made.byte);
+    return -1;
+  }
+  *out = made.byte;
+  *out_n = made.n;
+  return 0;
 }

@@ -390,7 +390,7 @@ static int read_all(const struct reader *r, json_t *root)
       read_added(r, json_object_get(root, "added_tokens"), json_object_get(model, "vocab")) ||
       read_post_processor(r, json_object_get(root, "post_processor")))
     return -1;
-  return vocab_index(r->t, r->e);
+  return vocab_index(r->t, r->e) || bpe_find_whole(r->t, r->e) ? -1 : 0;
 }
 
 struct tokenizer *tokenizer_parse(const char *text, size_t size, const char *name,

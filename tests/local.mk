@@ -178,17 +178,23 @@ FUZZ_SECONDS = 20
 fuzz_targets = checkpoint measured safetensors scenario tables trace
 replays = %D%/fuzz/replay_checkpoint %D%/fuzz/replay_measured %D%/fuzz/replay_safetensors \
   %D%/fuzz/replay_scenario %D%/fuzz/replay_tables %D%/fuzz/replay_trace
+fuzz_targets = measured scenario tables tokenizer trace
+replays = %D%/fuzz/replay_measured %D%/fuzz/replay_scenario %D%/fuzz/replay_tables \
+  %D%/fuzz/replay_tokenizer %D%/fuzz/replay_trace
 check_PROGRAMS += $(replays)
 %C%_fuzz_replay_checkpoint_SOURCES = %D%/fuzz/fuzz_checkpoint.c %D%/fuzz/replay.c
 %C%_fuzz_replay_measured_SOURCES = %D%/fuzz/fuzz_measured.c %D%/fuzz/replay.c
 %C%_fuzz_replay_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/replay.c
 %C%_fuzz_replay_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c %D%/fuzz/replay.c
 %C%_fuzz_replay_tables_SOURCES = %D%/fuzz/fuzz_tables.c %D%/fuzz/replay.c
+%C%_fuzz_replay_tokenizer_SOURCES = %D%/fuzz/fuzz_tokenizer.c %D%/fuzz/replay.c
 %C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c %D%/fuzz/replay.c
 
 EXTRA_PROGRAMS += %D%/fuzz/fuzz_checkpoint %D%/fuzz/fuzz_measured %D%/fuzz/fuzz_safetensors %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_tables %D%/fuzz/fuzz_trace
 %C%_fuzz_fuzz_checkpoint_SOURCES = %D%/fuzz/fuzz_checkpoint.c
 %C%_fuzz_fuzz_checkpoint_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+EXTRA_PROGRAMS += %D%/fuzz/fuzz_measured %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_tables \
+  %D%/fuzz/fuzz_tokenizer %D%/fuzz/fuzz_trace
 %C%_fuzz_fuzz_measured_SOURCES = %D%/fuzz/fuzz_measured.c
 %C%_fuzz_fuzz_measured_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c
@@ -197,6 +203,8 @@ EXTRA_PROGRAMS += %D%/fuzz/fuzz_checkpoint %D%/fuzz/fuzz_measured %D%/fuzz/fuzz_
 %C%_fuzz_fuzz_scenario_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_tables_SOURCES = %D%/fuzz/fuzz_tables.c
 %C%_fuzz_fuzz_tables_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+%C%_fuzz_fuzz_tokenizer_SOURCES = %D%/fuzz/fuzz_tokenizer.c
+%C%_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_trace_SOURCES = %D%/fuzz/fuzz_trace.c
 %C%_fuzz_fuzz_trace_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 
@@ -215,6 +223,7 @@ fuzz:
 endif
 
 EXTRA_DIST += $(scripts) %D%/fixtures/make_engine.py %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
+EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/fixtures %D%/policies %D%/fuzz/corpus \
   %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 
