@@ -5,4 +5,5 @@ liblull_a_SOURCES += \
   %D%/fcfs.c \
   %D%/priority.c \
   %D%/queue.h \
-  %D%/ranked.h
+  %D%/ranked.h \
+  %D%/walk.h

@@ -40,6 +40,13 @@ static inline int queue_how(int64_t choice)
   return choice ? LULL_SWAP : LULL_RECOMPUTE;
 }
 
+/* Blocks that a DECODE row takes from its pool with its next step, its present ones included. */
+static inline uint32_t queue_next_blocks(const struct lull_request *r, const struct lull_server *s)
+{
+  uint64_t grown = (s->step + 1 - r->join_step) * r->rate_q16 + r->phase_q16;
+  return lull_blocks_for(s, r->kv0 + (uint32_t)(grown >> 16));
+}
+
 /* Requests of a line in a state. */
 static inline uint32_t queue_count(const struct queue *q, int list, uint32_t line)
 {
@@ -246,7 +253,7 @@ static inline int queue_serve(struct queue *q, uint32_t line)
 {
   if (!queue_resume(q, line))
     return 0;
-  if (!q->waiting && !q->gave_up)
+  if (!q->waiting && !q->gave_up && !q->preempted)
     return 1;
   for (lull_id id; (id = queue_next(q, LULL_WAITING, line, -1)) >= 0;)
     if (!queue_admit(q, id))

@@ -54,19 +54,12 @@ struct ranked_lack {
   int64_t blocks, seqs, tokens;
 };
 
-/* Blocks that a DECODE row takes from its pool with its next step, its present ones included. */
-static inline uint32_t ranked_next_blocks(const struct lull_request *r, const struct lull_server *s)
-{
-  uint64_t grown = (s->step + 1 - r->join_step) * r->rate_q16 + r->phase_q16;
-  return lull_blocks_for(s, r->kv0 + (uint32_t)(grown >> 16));
-}
-
 /* Notes what taking r out will give, blocks that are copied out first included. */
 static inline void ranked_take(struct ranked_lack *lack, const struct lull_request *r,
                                const struct lull_server *s)
 {
   int row = r->state == LULL_DECODE;
-  lack->blocks -= row ? ranked_next_blocks(r, s) : r->blocks;
+  lack->blocks -= row ? queue_next_blocks(r, s) : r->blocks;
   lack->seqs -= r->state != LULL_HELD;
   lack->tokens -= row ? (int64_t)s->row_tokens : 0;
 }

@@ -124,8 +124,18 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
 
 static struct {
   uint64_t runs, failed, calibrated, async, found, caching, uneven, misses, pieces;
-  uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared;
+  uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared, ruled;
 } seen;
+
+/* Does the policy keep the rules of an engine? */
+static int keeps_rules(const struct world_config *cfg)
+{
+  const struct lull_policy *p = cfg->policy;
+  for (uint32_t i = 0; i < p->nparams; i++)
+    if (!strcmp(p->params[i].name, "rules"))
+      return cfg->params[i] != 0;
+  return 0;
+}
 
 static void count(const struct outcome *o, const struct random_scenario *s, uint64_t pieces)
 {
@@ -145,6 +155,8 @@ static void count(const struct outcome *o, const struct random_scenario *s, uint
   seen.swaps += o->r.swaps;
   seen.aborts += o->r.aborts;
   seen.forced += o->r.forced;
+  int rules = keeps_rules(cfg);
+  ck_assert_msg(!rules || !o->r.forced, "an engine's rules left it to the host to preempt");
   for (uint32_t i = 0; i < cfg->njobs; i++) {
     seen.micro += o->r.job[i].micro_steps;
     seen.shared += o->r.gpu_account[cfg->job[i].gpu][WORLD_TRAINING] !=
@@ -152,6 +164,7 @@ static void count(const struct outcome *o, const struct random_scenario *s, uint
   }
   for (uint32_t c = 0; c < cfg->nclasses; c++) {
     seen.preempts += o->r.cls[c].preempts;
+    seen.ruled += rules ? o->r.cls[c].preempts : 0;
     seen.found += o->r.cls[c].cached;
     seen.caching += o->r.cls[c].cached > 0;
     seen.unfinished += o->r.cls[c].unfinished;
@@ -256,6 +269,7 @@ static void check_reach(uint64_t n)
                {"steps where uneven batches cost more", seen.uneven, 4 * n},
                {"steps outside what was measured", seen.misses, n},
                {"reports within a ticket", seen.pieces, n},
+               {"preemptions by an engine's rules", seen.ruled, n / 16},
                {"micro-steps", seen.micro, n},
                {"shared GPUs", seen.shared, n / 8}};
   ck_assert_msg(seen.failed * 10 < seen.runs, "%" PRIu64 " of %" PRIu64 " runs stalled or broke",

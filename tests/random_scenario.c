@@ -399,6 +399,32 @@ static int draw_params(struct random_scenario *s, struct dice *d, struct base_er
   return 0;
 }
 
+/* A rule set of an engine refuses what the engine cannot do: then the policy keeps its own. */
+static int draw_rules(struct random_scenario *s, struct base_error *e)
+{
+  const struct lull_policy *p = s->cfg.policy;
+  int64_t own[RANDOM_PARAMS] = {0};
+  int speculates = 0, cut = 0;
+  for (uint32_t i = 0; i < s->cfg.nservers; i++) {
+    const struct world_server *v = &s->server[i];
+    speculates |= v->row_tokens > 1;
+    cut |= (uint64_t)v->max_seqs * v->row_tokens > v->token_budget;
+  }
+  if (policies_defaults(p, own, e))
+    return -1;
+  for (uint32_t i = 0; i < p->nparams; i++) {
+    if (strcmp(p->params[i].name, "rules") || s->params[i] == own[i])
+      continue;
+    int sarathi = !strcmp(p->name, "fcfs");
+    if (sarathi ? speculates : cut)
+      s->params[i] = own[i];
+    else if (policies_set(p, s->params, "preempt", "recompute", e) ||
+             (!sarathi && policies_set(p, s->params, "evict", "no", e)))
+      return -1;
+  }
+  return 0;
+}
+
 static int draw_policy(struct random_scenario *s, struct dice *d, struct base_error *e)
 {
   static const struct lull_policy *const nasty[] = {&nasty_random, &nasty_random,  &nasty_random,
@@ -411,7 +437,7 @@ static int draw_policy(struct random_scenario *s, struct dice *d, struct base_er
       return base_fail(e, BASE_INVARIANT, "policy %s has too many parameters", s->cfg.policy->name);
     if (!strcmp(s->cfg.policy->name, "dedicated"))
       one_class_a_server(s);
-    return draw_params(s, d, e);
+    return draw_params(s, d, e) || draw_rules(s, e) ? -1 : 0;
   }
   s->cfg.policy = nasty[between(d, 0, 5)];
   s->params[0] = (int64_t)(roll(d) >> 1);
