@@ -52,9 +52,10 @@ static void print_job(const struct scenario_arm *arm, uint32_t i)
 static void print_arm(const struct scenario *s, uint32_t a)
 {
   const struct scenario_arm *arm = &s->arm[a];
-  printf("arm %s: policy %s, %u GPU%s, %u candidate%s%s%s\n", arm->id, arm->policy->name,
-         arm->ngpus, arm->ngpus == 1 ? "" : "s", arm->ncandidates, arm->ncandidates == 1 ? "" : "s",
-         (int)a == s->baseline ? ", baseline" : "",
+  printf("arm %s: %s%s%spolicy %s, %u GPU%s, %u candidate%s%s%s\n", arm->id,
+         arm->engine ? "engine " : "", arm->engine ? arm->engine : "", arm->engine ? ", " : "",
+         arm->policy->name, arm->ngpus, arm->ngpus == 1 ? "" : "s", arm->ncandidates,
+         arm->ncandidates == 1 ? "" : "s", (int)a == s->baseline ? ", baseline" : "",
          arm->policy->needs & LULL_NEED_FORESIGHT ? ", not deployable (foresight)" : "");
   for (uint32_t i = 0; i < arm->ncandidates; i++) {
     if (*arm->candidate[i].id)

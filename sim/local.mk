@@ -40,6 +40,7 @@ liblull_a_SOURCES += \
   %D%/scenario/attributes.c \
   %D%/scenario/draw.c \
   %D%/scenario/draw.h \
+  %D%/scenario/engines.c \
   %D%/scenario/fields.c \
   %D%/scenario/fields.h \
   %D%/scenario/files.c \

@@ -2,7 +2,8 @@
 /*
  * Scheduling rules of named engines, decision by decision: each file of tests/data/conformance is a
  * small run with the trace that the engine's own rules give, worked by hand. All steps last equally
- * long, and are the unit of time.
+ * long, and are the unit of time. Each is run twice: as the file says, and by a scenario whose arm
+ * names the engine that the file's name begins with, and states only what is not its default.
  *
  *   policy NAME [PARAMETER=VALUE]...
  *   class live|batch                   one a line, in order; none: one live class
@@ -20,6 +21,7 @@
 #include "models/cost.h"
 #include "models/simdev.h"
 #include "sim/policies.h"
+#include "sim/scenario/reader.h"
 #include "sim/world/world.h"
 #include "tests/suite.h"
 
@@ -151,7 +153,7 @@ static void on_log(void *ctx, const struct world_log_line *l)
 {
   char text[64];
   if (l->kind == WORLD_LOG_PREEMPT && l->b >= 0)
-    snprintf(text, sizeof text, "preempted %d", (int)l->a);
+    snprintf(text, sizeof text, "%s %d", l->b == LULL_HOLD ? "held" : "preempted", (int)l->a);
   else if (l->kind == WORLD_LOG_FORCED)
     snprintf(text, sizeof text, "forced out %d", (int)l->a);
   else if (l->kind == WORLD_LOG_EVENT && l->a == LULL_EV_FINISHED)
@@ -222,25 +224,99 @@ static void run_trial(struct trial *t)
   cost_free(cost);
 }
 
+/* ------------------------------------------------------------------------------- by its name ---
+ */
+
+static const char *on_off(int on)
+{
+  return on ? "yes" : "no";
+}
+
+static size_t write_classes(const struct trial *t, char *to, size_t size)
+{
+  size_t n = 0;
+  for (uint32_t c = 0; c < t->nclasses; c++)
+    n += (size_t)snprintf(
+        to + n, size - n,
+        "<class id='c%u' kind='%s'><arrivals process='poisson' rate='1/s'/>"
+        "<prompt dist='constant' mean='1tok'/><output dist='constant' mean='1tok'/>%s</class>",
+        c, t->cls[c].interactive ? "live" : "batch",
+        t->cls[c].interactive ? "<slo ttft='1s' tpot='1s'/>" : "");
+  return n;
+}
+
+/* A scenario of the trial's classes and server. An option of vLLM is on where nothing is said. */
+static void write_scenario(const struct trial *t, const char *engine, char *to, size_t size)
+{
+  const struct world_server *s = &t->server;
+  size_t n = (size_t)snprintf(
+      to, size,
+      "<scenario xmlns='" SCENARIO_NAMESPACE "' version='1' id='trial'><title>A trial</title>"
+      "<run window='1s' seeds='1'/><machine><analytic base='1ms'/></machine>"
+      "<engine max-seqs='%u' token-budget='%utok' block='%utok' kv-blocks='%u' host-link='1GB/s' "
+      "max-context='100000tok'",
+      s->max_seqs, s->token_budget, s->block_tokens, s->kv_blocks);
+  if (!strcmp(engine, "vllm-v1") && !s->async)
+    n += (size_t)snprintf(to + n, size - n, " async-scheduling='%s'", on_off(s->async));
+  if (!strcmp(engine, "vllm-v1") && !s->prefix_caching)
+    n += (size_t)snprintf(to + n, size - n, " prefix-caching='%s'", on_off(s->prefix_caching));
+  n += (size_t)snprintf(to + n, size - n, "/>");
+  n += write_classes(t, to + n, size - n);
+  n += (size_t)snprintf(to + n, size - n, "<arm id='arm' engine='%s'", engine);
+  if (strcmp(t->policy->name, "fcfs"))
+    n += (size_t)snprintf(to + n, size - n, " policy='%s'", t->policy->name);
+  n += (size_t)snprintf(to + n, size - n,
+                        "><server id='s' gpu='0' classes='%.*s'/></arm></scenario>",
+                        (int)(3 * t->nclasses - 1), "c0 c1 c2");
+  ck_assert_uint_lt(n, size);
+}
+
+/* Puts what the scenario says of policy and server in the place of what the file says. */
+static void name_engine(struct trial *t, const char *engine)
+{
+  char text[4096];
+  struct base_errors errors = {0};
+  write_scenario(t, engine, text, sizeof text);
+  struct scenario *s = scenario_open_memory("trial.xml", NULL, text, strlen(text), NULL, &errors);
+  ck_assert_msg(s != NULL, "%s: %s", text, errors.n ? errors.item[0].text : "");
+  const struct scenario_arm *arm = &s->arm[0];
+  const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
+  ck_assert_str_eq(arm->engine, engine);
+  ck_assert_ptr_eq(arm->policy, t->policy);
+  for (uint32_t i = 0; i < t->policy->nparams; i++)
+    ck_assert_int_eq(arm->params[i], t->params[i]);
+  ck_assert_int_eq(g->async, t->server.async);
+  ck_assert_int_eq(g->prefix_caching, t->server.prefix_caching);
+  t->server.watermark_blocks = g->watermark_blocks;
+  scenario_close(s);
+  base_errors_free(&errors);
+}
+
 /* ---------------------------------------------------------------------------------- the suite ---
  */
 
-static const char *const trials[] = {"vllm-budget",        "vllm-misfit",    "vllm-preempt",
-                                     "vllm-itself",        "vllm-slots",     "vllm-async",
-                                     "vllm-async-kv",      "vllm-priority",  "vllm-prefix",
-                                     "vllm-prefix-shared", "sarathi-chunks", "sarathi-preempt"};
+static const char *const trials[] = {
+    "vllm-budget",    "vllm-misfit",         "vllm-preempt",  "vllm-itself",
+    "vllm-slots",     "vllm-async",          "vllm-async-kv", "vllm-priority",
+    "vllm-prefix",    "vllm-prefix-shared",  "vllm-defaults", "vllm-running-first",
+    "vllm-sits-out",  "vllm-sits-out-twice", "vllm-one-step", "vllm-takes-back",
+    "sarathi-chunks", "sarathi-preempt",     "sarathi-full",  "sarathi-last-block",
+    "sarathi-itself", "sarathi-watermark"};
 enum { TRIALS = sizeof trials / sizeof *trials };
 
 START_TEST(test_trace)
 {
   struct trial t = {0};
-  read_trial(&t, trials[_i]);
-  ck_assert_msg(t.policy && t.narrivals && t.want[0], "%s: no policy, request or trace",
-                trials[_i]);
+  const char *name = trials[_i / 2];
+  read_trial(&t, name);
+  ck_assert_msg(t.policy && t.narrivals && t.want[0], "%s: no policy, request or trace", name);
+  if (_i % 2)
+    name_engine(&t, !strncmp(name, "vllm-", 5) ? "vllm-v1" : "sarathi");
   run_trial(&t);
   for (uint32_t i = 0; i < t.narrivals; i++)
     free(t.prefix[i]);
-  ck_assert_msg(!strcmp(t.got, t.want), "%s: expected\n%sbut got\n%s", trials[_i], t.want, t.got);
+  ck_assert_msg(!strcmp(t.got, t.want), "%s%s: expected\n%sbut got\n%s", name,
+                _i % 2 ? " by its engine's name" : "", t.want, t.got);
 }
 END_TEST
 
@@ -248,7 +324,7 @@ int main(void)
 {
   Suite *suite = suite_create("conformance");
   TCase *c = tcase_create("traces");
-  tcase_add_loop_test(c, test_trace, 0, TRIALS);
+  tcase_add_loop_test(c, test_trace, 0, 2 * TRIALS);
   suite_add_tcase(suite, c);
   return suite_run(suite);
 }

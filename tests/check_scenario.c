@@ -218,6 +218,29 @@ START_TEST(campaign_values)
 }
 END_TEST
 
+/* The defaults of a named engine, what goes before them, and no engine. */
+START_TEST(named_engines)
+{
+  struct scenario *s = open_good(source("tests/data/scenarios/good-engines.xml"), NULL);
+  const int async[] = {1, 1, 0, 0}, caching[] = {1, 0, 0, 0};
+  const uint32_t watermark[] = {0, 0, 1, 0}; /* of 120 blocks */
+  const int64_t rules[] = {0, 1, 1, 0};
+  const char *const policy[] = {"fcfs", "priority", "fcfs", "fcfs"};
+  const char *const engine[] = {"vllm-v1", "vllm-v1", "sarathi", NULL};
+  for (uint32_t i = 0; i < 4; i++) {
+    const struct scenario_arm *a = &s->arm[i];
+    const struct scenario_engine *g = &a->candidate[0].server[0].engine;
+    ck_assert_int_eq(g->async, async[i]);
+    ck_assert_int_eq(g->prefix_caching, caching[i]);
+    ck_assert_uint_eq(g->watermark_blocks, watermark[i]);
+    ck_assert_str_eq(a->policy->name, policy[i]);
+    ck_assert_pstr_eq(a->engine, engine[i]);
+    ck_assert_int_eq(a->params[a->policy->nparams - 1], rules[i]);
+  }
+  scenario_close(s);
+}
+END_TEST
+
 /* What an arm says beside its servers, and what servers say of their own. */
 START_TEST(jobs_and_backlogs)
 {
@@ -444,6 +467,7 @@ static Suite *suite(void)
       {"good files", good_files},
       {"shipped files", shipped_files},
       {"campaign values", campaign_values},
+      {"named engines", named_engines},
       {"jobs and backlogs", jobs_and_backlogs},
       {"pool from memory", pool_from_memory},
       {"overrides", overrides},

@@ -180,6 +180,8 @@ static json_t *arm_object(struct json_doc *d, const struct experiment *x, uint32
 
   json_doc_text(d, o, "id", s->id);
   json_doc_text(d, o, "title", s->title);
+  if (s->engine)
+    json_doc_text(d, o, "engine", s->engine);
   json_doc_text(d, o, "policy", s->policy ? s->policy->name : NULL);
   json_doc_put(d, o, "policy_parameters", json_params(d, s));
   json_doc_flag(d, o, "deployable", !(s->policy && s->policy->needs & LULL_NEED_FORESIGHT));

@@ -98,7 +98,7 @@ struct raw_slo {
 };
 struct raw_arm {
   const char *id, *policy, *title;
-  int64_t baseline, qualify;
+  int64_t engine, baseline, qualify;
 };
 struct raw_param {
   const char *name, *value;

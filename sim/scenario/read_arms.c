@@ -41,6 +41,7 @@ void engine_overlay(struct raw_engine *engine, const struct raw_engine *over)
 /* One arm while it is read. */
 struct arm_reading {
   struct scenario_arm *arm;
+  const struct named_engine *engine;
   uint32_t nservers, nbacklogs;
   struct raw_server server[LULL_SERVERS];
   struct raw_analytic analytic[LULL_SERVERS]; /* costs by server, where the machine is analytic */
@@ -49,8 +50,9 @@ struct arm_reading {
   const xmlNode *node[LULL_SERVERS];
 };
 
-static void read_param(struct reader *r, const xmlNode *node, struct scenario_arm *arm)
+static void read_param(struct reader *r, const xmlNode *node, const struct arm_reading *a)
 {
+  struct scenario_arm *arm = a->arm;
   struct raw_param raw = {0};
   struct base_error e = {0};
   if (attributes_read(r, node, &raw))
@@ -67,11 +69,14 @@ static void read_param(struct reader *r, const xmlNode *node, struct scenario_ar
   }
   if (policies_set(arm->policy, arm->params, raw.name, raw.value, &e))
     node_fail_with(r, node, raw.name, &e);
+  else
+    engine_param_stated(r, node, a->engine, arm->policy, &raw);
 }
 
 static void read_policy(struct reader *r, const xmlNode *node, const char *name,
-                        struct scenario_arm *arm)
+                        const struct arm_reading *a)
 {
+  struct scenario_arm *arm = a->arm;
   struct base_error e = {0};
   /* a file is named from the scenario's folder, as all files are */
   if (strchr(name, '/') && name[0] != '/' && r->folder && r->folder[0])
@@ -90,11 +95,11 @@ static void read_policy(struct reader *r, const xmlNode *node, const char *name,
   if (p->needs & LULL_NEED_FORESIGHT)
     node_fail(r, node,
               "<arm> policy '%s' needs foresight of arrivals: not supported by this device", name);
-  if (policies_defaults(p, arm->params, &e))
+  if (policies_defaults(p, arm->params, &e) || engine_params(a->engine, arm, &e))
     node_fail_with(r, node, "policy", &e);
   const xmlNode *c = child_first(node, "param");
   for (size_t i = 0; c && i < n; i++, c = child_next(c))
-    read_param(r, c, arm);
+    read_param(r, c, a);
 }
 
 static const char *class_names(struct reader *r)
@@ -354,11 +359,13 @@ static void build_candidate(struct reader *r, const struct arm_reading *a, const
     struct scenario_server *s = &c->server[c->nservers++];
     struct raw_engine engine = r->engine;
     const xmlNode *place = node ? node : a->node[i];
+    engine_defaults(r, a->engine, &engine);
     engine_overlay(&engine, &raw[i].engine);
+    int contradicts = engine_check(r, place, a->engine, &engine);
     s->id = a->server[i].id;
     s->gpu = (int)a->server[i].gpu;
     s->class_mask = a->mask[i];
-    if (!resolve_engine(r, place, &engine, &a->analytic[i], &s->engine))
+    if (!contradicts && !resolve_engine(r, place, &engine, &a->analytic[i], &s->engine))
       check_fit(r, place, s);
   }
   build_backlogs(r, a, c);
@@ -408,13 +415,16 @@ static void read_arm(struct reader *r, const xmlNode *node, struct scenario_arm 
     return;
   }
   a->arm = arm;
-  attributes_read(r, node, &raw);
+  int bad = attributes_read(r, node, &raw);
   if (raw.id && arm_by_id(s, raw.id) >= 0)
     node_fail(r, node, "two arms are named '%s'; rename one", raw.id);
   arm->id = raw.id ? raw.id : "";
   arm->title = raw.title ? raw.title : "";
-  if (raw.policy)
-    read_policy(r, node, raw.policy, arm);
+  a->engine = engine_named(raw.engine);
+  arm->engine = engine_name(a->engine);
+  const char *policy = bad && !raw.policy ? NULL : engine_policy(r, node, a->engine, raw.policy);
+  if (policy)
+    read_policy(r, node, policy, a);
   if (raw.baseline == 1 && s->baseline >= 0)
     node_fail(r, node, "two arms are the baseline ('%s' and '%s'); keep one",
               s->arm[s->baseline].id, arm->id);

@@ -68,6 +68,7 @@ struct reader {
   size_t bytes, elements, includes, xpath_work;
   int incomplete; /* a required value is missing: the schema has said so */
   struct raw_engine engine;
+  int states_async, states_caching, states_watermark; /* does <engine>? Else a named one decides */
   struct raw_analytic analytic;
   int is_analytic;
   struct resolved *resolved; /* malloc'd */
@@ -130,6 +131,27 @@ int class_by_id(const struct scenario *s, const char *id);
 int arm_by_id(const struct scenario *s, const char *id);
 /* Applies server settings that are set over the engine's. */
 void engine_overlay(struct raw_engine *engine, const struct raw_engine *over);
+
+/* ---- engines.c: the engine that an arm names ----
+ * NULL stands for none, which has no say in anything. */
+struct named_engine;
+const struct named_engine *engine_named(int64_t choice); /* raw_arm.engine */
+const char *engine_name(const struct named_engine *n);
+/* The policy of an arm that states `policy` (NULL: none), NULL: none. A contradiction is an error. */
+const char *engine_policy(struct reader *r, const xmlNode *arm, const struct named_engine *n,
+                          const char *policy);
+/* Sets the parameters that the engine decides. */
+int engine_params(const struct named_engine *n, struct scenario_arm *arm, struct base_error *e);
+/* Does a parameter that is written agree with it? 0, or -1 with an error. */
+int engine_param_stated(struct reader *r, const xmlNode *param, const struct named_engine *n,
+                        const struct lull_policy *p, const struct raw_param *stated);
+/* Notes which settings with defaults of the named engine's own <engine> states. */
+void engine_note(struct reader *r, const xmlNode *engine);
+/* Those defaults into `raw`, which was read from <engine>. */
+void engine_defaults(const struct reader *r, const struct named_engine *n, struct raw_engine *raw);
+/* Does the engine have these settings? 0, or -1 with an error. */
+int engine_check(struct reader *r, const xmlNode *node, const struct named_engine *n,
+                 const struct raw_engine *raw);
 
 /* ---- resolve.c: engines to cost models and KV pools ---- */
 /* analytic: its costs where the machine is an analytic one. */

@@ -80,6 +80,7 @@ struct scenario_candidate {
 
 struct scenario_arm {
   const char *id, *title;
+  const char *engine;              /* whose scheduling rules its servers follow; NULL: none named */
   const struct lull_policy *policy;
   int64_t *params;
   uint32_t ngpus;

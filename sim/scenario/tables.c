@@ -208,8 +208,12 @@ static const struct field slo_fields[] = {
 
 static const struct field arm_fields[] = {
     ID(raw_arm, id, "id", NULL, "name of the arm"),
-    TEXT(raw_arm, policy, "policy", NULL,
-         "scheduling policy: built in, installed, or the path of a shared object"),
+    TEXT(raw_arm, policy, "policy", "",
+         "scheduling policy: built in, installed, or the path of a shared object; may be left out "
+         "with an engine: fcfs"),
+    CHOICE(raw_arm, engine, "engine", "", 0, "vllm-v1 sarathi",
+           "engine whose scheduling rules the servers follow, and whose defaults they have: see "
+           "Named engines"),
     TEXT(raw_arm, title, "title", "", "what it is, for tables"),
     CHOICE(raw_arm, baseline, "baseline", "no", 0, "no yes", "yes: ratios are against this arm"),
     NUMBER(raw_arm, qualify, "qualify", FIELD_RATIO, "0", 0, MILLION,

@@ -99,6 +99,8 @@ static json_t *simulated(struct json_doc *d, const struct validation *v)
   const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
   json_t *o = json_doc_object(d);
   json_doc_text(d, o, "arm", arm->id);
+  if (arm->engine)
+    json_doc_text(d, o, "engine", arm->engine);
   json_doc_text(d, o, "policy", arm->policy->name);
   json_doc_put(d, o, "policy_parameters", json_params(d, arm));
   json_doc_text(d, o, "class", v->as_run.cls[v->cls].id);

@@ -40,12 +40,14 @@ static void simulated_lines(const struct validation *v, FILE *out)
   const struct summary *s = &v->x->arm[v->arm].pooled;
   char line[512], kinds[320], host[32], beside[32];
   snprintf(line, sizeof line,
-           "arm %.60s, policy %.60s, class %.60s; %u server%s of %u KV blocks of %u "
+           "arm %.60s, %s%s%spolicy %.60s, class %.60s; %u server%s of %u KV blocks of %u "
            "tokens, at most %u requests and %u tokens a step%s; host time a step %s, and %s beside "
            "the kernels",
-           arm->id, arm->policy->name, v->as_run.cls[v->cls].id, arm->candidate[0].nservers,
-           arm->candidate[0].nservers == 1 ? "" : "s, the first", g->kv_blocks, g->block_tokens,
-           g->max_seqs, g->token_budget, g->async ? ", scheduled a step ahead" : "",
+           arm->id, arm->engine ? "engine " : "", arm->engine ? arm->engine : "",
+           arm->engine ? ", " : "", arm->policy->name, v->as_run.cls[v->cls].id,
+           arm->candidate[0].nservers, arm->candidate[0].nservers == 1 ? "" : "s, the first",
+           g->kv_blocks, g->block_tokens, g->max_seqs, g->token_budget,
+           g->async ? ", scheduled a step ahead" : "",
            base_unit_format(BASE_TIME, g->cost.host_step, host, sizeof host),
            base_unit_format(BASE_TIME, g->cost.host_overlapped, beside, sizeof beside));
   text_wrap(out, "Simulated", LABEL / 2, line);
