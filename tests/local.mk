@@ -159,7 +159,7 @@ lull_O0_CFLAGS = -O0 $(LULL_CFLAGS) $(library_cflags)
 lull_O0_LDADD = $(library_libs)
 
 # A mutated copy of a source file stands in for the one of the library.
-mutant_flags = -I$(top_srcdir) -I$(top_srcdir)/include $(LULL_OPTIMIZE) $(LULL_CFLAGS) $(CFLAGS) $(LULL_LDFLAGS)
+mutant_flags = -I$(top_srcdir) -I$(top_srcdir)/include $(library_cflags) $(LULL_OPTIMIZE) $(LULL_CFLAGS) $(CFLAGS) $(LULL_LDFLAGS)
 
 tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(tap)
