@@ -175,12 +175,15 @@ AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
 # Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
 # build with --enable-fuzzing by `make fuzz`, FUZZ_SECONDS each.
 FUZZ_SECONDS = 20
-fuzz_targets = checkpoint measured safetensors scenario tables trace
-replays = %D%/fuzz/replay_checkpoint %D%/fuzz/replay_measured %D%/fuzz/replay_safetensors \
-  %D%/fuzz/replay_scenario %D%/fuzz/replay_tables %D%/fuzz/replay_trace
-fuzz_targets = measured scenario tables tokenizer trace
-replays = %D%/fuzz/replay_measured %D%/fuzz/replay_scenario %D%/fuzz/replay_tables \
-  %D%/fuzz/replay_tokenizer %D%/fuzz/replay_trace
+fuzz_targets = checkpoint measured safetensors scenario tables tokenizer trace
+replays = \
+  %D%/fuzz/replay_checkpoint \
+  %D%/fuzz/replay_measured \
+  %D%/fuzz/replay_safetensors \
+  %D%/fuzz/replay_scenario \
+  %D%/fuzz/replay_tables \
+  %D%/fuzz/replay_tokenizer \
+  %D%/fuzz/replay_trace
 check_PROGRAMS += $(replays)
 %C%_fuzz_replay_checkpoint_SOURCES = %D%/fuzz/fuzz_checkpoint.c %D%/fuzz/replay.c
 %C%_fuzz_replay_measured_SOURCES = %D%/fuzz/fuzz_measured.c %D%/fuzz/replay.c
@@ -190,11 +193,16 @@ check_PROGRAMS += $(replays)
 %C%_fuzz_replay_tokenizer_SOURCES = %D%/fuzz/fuzz_tokenizer.c %D%/fuzz/replay.c
 %C%_fuzz_replay_trace_SOURCES = %D%/fuzz/fuzz_trace.c %D%/fuzz/replay.c
 
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_checkpoint %D%/fuzz/fuzz_measured %D%/fuzz/fuzz_safetensors %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_tables %D%/fuzz/fuzz_trace
+EXTRA_PROGRAMS += \
+  %D%/fuzz/fuzz_checkpoint \
+  %D%/fuzz/fuzz_measured \
+  %D%/fuzz/fuzz_safetensors \
+  %D%/fuzz/fuzz_scenario \
+  %D%/fuzz/fuzz_tables \
+  %D%/fuzz/fuzz_tokenizer \
+  %D%/fuzz/fuzz_trace
 %C%_fuzz_fuzz_checkpoint_SOURCES = %D%/fuzz/fuzz_checkpoint.c
 %C%_fuzz_fuzz_checkpoint_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-EXTRA_PROGRAMS += %D%/fuzz/fuzz_measured %D%/fuzz/fuzz_scenario %D%/fuzz/fuzz_tables \
-  %D%/fuzz/fuzz_tokenizer %D%/fuzz/fuzz_trace
 %C%_fuzz_fuzz_measured_SOURCES = %D%/fuzz/fuzz_measured.c
 %C%_fuzz_fuzz_measured_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c
@@ -222,7 +230,6 @@ fuzz:
 	@echo "configure a build with CC=clang and --enable-fuzzing first" >&2; exit 1
 endif
 
-EXTRA_DIST += $(scripts) %D%/fixtures/make_engine.py %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/policies %D%/fuzz/corpus \
 EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/fixtures %D%/policies %D%/fuzz/corpus \
   %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv

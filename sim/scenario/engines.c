@@ -128,7 +128,7 @@ static int check_options(struct reader *r, const xmlNode *node, const struct nam
   return bad;
 }
 
-int engine_check(struct reader *r, const xmlNode *node, const struct named_engine *n,
+int engines_check(struct reader *r, const xmlNode *node, const struct named_engine *n,
                  const struct raw_engine *raw)
 {
   if (!n)

@@ -361,7 +361,7 @@ static void build_candidate(struct reader *r, const struct arm_reading *a, const
     const xmlNode *place = node ? node : a->node[i];
     engine_defaults(r, a->engine, &engine);
     engine_overlay(&engine, &raw[i].engine);
-    int contradicts = engine_check(r, place, a->engine, &engine);
+    int contradicts = engines_check(r, place, a->engine, &engine);
     s->id = a->server[i].id;
     s->gpu = (int)a->server[i].gpu;
     s->class_mask = a->mask[i];

@@ -150,7 +150,7 @@ void engine_note(struct reader *r, const xmlNode *engine);
 /* Those defaults into `raw`, which was read from <engine>. */
 void engine_defaults(const struct reader *r, const struct named_engine *n, struct raw_engine *raw);
 /* Does the engine have these settings? 0, or -1 with an error. */
-int engine_check(struct reader *r, const xmlNode *node, const struct named_engine *n,
+int engines_check(struct reader *r, const xmlNode *node, const struct named_engine *n,
                  const struct raw_engine *raw);
 
 /* ---- resolve.c: engines to cost models and KV pools ---- */
