@@ -10,7 +10,7 @@
 #include "backend/tokenizer.h"
 
 enum {
-  TOKENIZER_MAX_VOCAB = 1 << 22, /* ids are below it */
+  TOKENIZER_MAX_VOCAB = 1 << 20, /* ids are below it */
   TOKENIZER_MAX_ADDED = 1024,    /* bytes of an added token's content */
   TOKENIZER_MAX_STEPS = 16       /* of a pre_tokenizer */
 };
