@@ -31,6 +31,13 @@ AS_IF([test "$enable_sanitizers" != no],
    LULL_CFLAGS="$LULL_CFLAGS $sanitize"
    LULL_LDFLAGS="$LULL_LDFLAGS $sanitize"
    LULL_CHECK_LINK([the sanitizers], [libasan and libubsan])])
+AS_IF([test "$enable_tsan" != no],
+  [AS_IF([test "$enable_sanitizers" != no || test "$enable_fuzzing" != no],
+     [AC_MSG_ERROR([--enable-tsan cannot be had together with the other sanitizers])])
+   sanitize="-fsanitize=thread -fno-omit-frame-pointer"
+   LULL_CFLAGS="$LULL_CFLAGS $sanitize"
+   LULL_LDFLAGS="$LULL_LDFLAGS $sanitize"
+   LULL_CHECK_LINK([ThreadSanitizer], [libtsan])])
 AS_IF([test "$enable_fuzzing" != no],
   [sanitize="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
    LULL_CFLAGS="$LULL_CFLAGS $sanitize"

@@ -2,6 +2,7 @@
 # Every test prints TAP: the Check suites through Check's own TAP log, the scripts themselves.
 # A suite is one file check_ROOM.c and one program.
 suites = \
+  $(engine_suites) \
   %D%/check_base \
   %D%/check_base_hist \
   %D%/check_base_units \
@@ -41,6 +42,16 @@ suites = \
   %D%/check_world_property \
   %D%/check_world_queue
 
+# The suites of the engine, which run under ThreadSanitizer too: `make check-engine`.
+engine_suites = \
+  %D%/check_ops \
+  %D%/check_ops_attention \
+  %D%/check_ops_batch \
+  %D%/check_ops_sample
+check-engine:
+	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(engine_suites)' check_PROGRAMS='$(engine_suites)' check_DATA=
+.PHONY: check-engine
+
 # What several suites stand on: the naive world, random scenarios, a policy that is nasty.
 check_LIBRARIES = libtesting.a
 libtesting_a_SOURCES = \
@@ -61,6 +72,7 @@ libtesting_a_SOURCES = \
   %D%/naive_world.h \
   %D%/nasty_policy.c \
   %D%/nasty_policy.h \
+  %D%/ops_fixture.h \
   %D%/outcome.c \
   %D%/outcome.h \
   %D%/random_scenario.c \
@@ -128,6 +140,14 @@ check_PROGRAMS += %D%/bench/bareloop
 %C%_bench_bareloop_LDADD = liblull.a $(library_libs)
 bench_programs = LULL=$(abs_builddir)/lull$(EXEEXT) \
   BARELOOP=$(abs_builddir)/%D%/bench/bareloop$(EXEEXT) CC='$(CC)'
+
+# The engine's linear layers beside OpenBLAS, if there is one, and the rate of memory.
+check_PROGRAMS += %D%/bench/ops
+%C%_bench_ops_SOURCES = %D%/bench/ops.c
+%C%_bench_ops_LDADD = liblull.a $(library_libs)
+bench-engine: %D%/bench/ops$(EXEEXT)
+	@%D%/bench/ops$(EXEEXT)
+.PHONY: bench-engine
 
 # How well the published tables are met, and predictions against measured points of servers: pages
 # that are made from the public data sets in $LULL_DATA.

@@ -9,7 +9,6 @@
  */
 #include "backend/cpu/sample.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -85,7 +84,6 @@ static struct cut cut_at(const uint32_t *key, const double *weight, uint32_t n, 
 {
   double above = 0, bin[DIGIT];
   uint32_t prefix = 0, mask = 0;
-  uint32_t last = 0;
   for (int digit = DIGITS - 1; digit >= 0; digit--) {
     const int shift = digit * DIGIT_BITS;
     memset(bin, 0, sizeof bin);
@@ -99,7 +97,6 @@ static struct cut cut_at(const uint32_t *key, const double *weight, uint32_t n, 
     uint32_t d = DIGIT - 1;
     while (d > lowest && above + bin[d] < target)
       above += bin[d--];
-    last = d;
     prefix |= d << shift;
     mask |= (uint32_t)(DIGIT - 1) << shift;
   }
@@ -109,7 +106,6 @@ static struct cut cut_at(const uint32_t *key, const double *weight, uint32_t n, 
       above += weight ? weight[i] : 1;
       equals++;
     }
-  assert(last < DIGIT);
   return (struct cut){prefix, equals};
 }
 
