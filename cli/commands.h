@@ -16,6 +16,7 @@ int cli_import(struct cli_line *line);
 int cli_validate(struct cli_line *line);
 int cli_calibration(struct cli_line *line);
 int cli_bench(struct cli_line *line);
+int cli_generate(struct cli_line *line);
 int cli_help(struct cli_line *line);
 int cli_man(struct cli_line *line);
 

@@ -3,6 +3,7 @@ lull_SOURCES += \
   %D%/bench.c \
   %D%/calibration.c \
   %D%/commands.h \
+  %D%/generate.c \
   %D%/help.c \
   %D%/import.c \
   %D%/inspect.c \

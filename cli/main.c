@@ -37,6 +37,14 @@ const struct cli_command cli_commands[] = {
      "The gates are those of the scenario that have a statistic, and those of --gate. The exit "
      "status is 0 if all pass, 1 if one fails, 4 if one cannot be judged.",
      cli_validate},
+    {"generate", CLI_GENERATE, "", 0, 0, "", "print text of a model, computed on this machine",
+     "Goes on from a prompt with a model of the Qwen3, Qwen2 or Llama family, on the CPU, and "
+     "prints "
+     "the text as it comes, up to the model's end of text or --max-tokens. Give --weights, and "
+     "--prompt or --tokens.\n\n"
+     "The same command gives the same text on the same kernels (--path), with any number of "
+     "threads. On SIGINT or SIGTERM the text ends and the exit status is 5.",
+     cli_generate},
     {"policies", CLI_POLICIES, "[NAME|FILE.so]...", 0, -1, "",
      "list scheduling policies with their parameters",
      "Lists the built-in policies, or those named, with every parameter: kind, default, range and "

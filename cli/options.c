@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,36 @@ const struct cli_option cli_option_table[] = {
      "Run this seed instead of the scenario's. The report says that the seed was given by hand."},
     {"seed", 's', "N", CLI_SEED, AT(seed), CLI_MODELS,
      "Seed of the random weights, which it decides bit by bit. Default: 1."},
+    {"weights", 0, "FOLDER", CLI_STRING, AT(weights_folder), CLI_GENERATE,
+     "The model: a folder with config.json, *.safetensors and tokenizer.json of the Qwen3, Qwen2 "
+     "or "
+     "Llama family."},
+    {"prompt", 0, "TEXT", CLI_STRING, AT(prompt), CLI_GENERATE, "Text to go on from, in UTF-8."},
+    {"tokens", 0, "IDS", CLI_STRING, AT(tokens), CLI_GENERATE,
+     "Token ids instead of a text, for example 1,2,3; ids are printed then. No tokenizer.json is "
+     "needed."},
+    {"max-tokens", 0, "N", CLI_COUNT, AT(max_tokens), CLI_GENERATE,
+     "Longest answer, in tokens. Default: 128; never beyond what the model takes."},
+    {"temperature", 0, "T", CLI_NUMBER, AT(temperature), CLI_GENERATE,
+     "0, the default: always the likeliest token. Else tokens are drawn, from flatter "
+     "distributions "
+     "the higher it is."},
+    {"top-k", 0, "K", CLI_COUNT, AT(top_k), CLI_GENERATE,
+     "Draw among the K likeliest tokens only. Default: all."},
+    {"top-p", 0, "P", CLI_FRACTION, AT(top_p), CLI_GENERATE,
+     "Draw among the likeliest tokens that together have probability P. Default: 1."},
+    {"seed", 's', "N", CLI_SEED, AT(seed), CLI_GENERATE,
+     "What the draws depend on. Default: 0. The same seed gives the same text."},
+    {"adapter", 0, "FOLDER", CLI_STRING, AT(adapter), CLI_GENERATE,
+     "A LoRA adapter of the model, as PEFT writes it."},
+    {"threads", 0, "N", CLI_COUNT, AT(threads), CLI_GENERATE,
+     "Threads that compute. Default: one for each processor. The text does not depend on it."},
+    {"path", 0, "NAME", CLI_STRING, AT(path), CLI_GENERATE,
+     "Kernels: avx512-bf16, avx512, avx2 or scalar. Default: the best that this processor has."},
+    {"dtype", 0, "DTYPE", CLI_STRING, AT(dtype), CLI_GENERATE,
+     "Compute in bfloat16 or float32. Default: that of the weights."},
+    {"stats", 0, NULL, CLI_FLAG, AT(stats), CLI_GENERATE,
+     "Print on standard error which kernels ran, and tokens a second."},
     {"json", 0, "FILE", CLI_STRING, AT(json), CLI_RUN | CLI_VALIDATE,
      "Write the results as JSON. The same inputs give the same bytes. The file appears whole or "
      "not "
@@ -188,6 +219,19 @@ static int parse_count(const struct cli_option *def, const char *text, uint64_t 
   return 0;
 }
 
+static int parse_number(const struct cli_option *def, const char *text, double *to,
+                        struct base_error *e)
+{
+  int fraction = def->kind == CLI_FRACTION;
+  char *end = NULL;
+  double v = isdigit((unsigned char)text[0]) || text[0] == '.' ? strtod(text, &end) : -1;
+  if (!(v >= 0) || end == text || *end || isinf(v) || (fraction && !(v > 0 && v <= 1)))
+    return base_fail(e, BASE_USAGE, "--%s: '%s' is no number %s", def->name, text,
+                     fraction ? "of more than 0 and at most 1" : "of at least 0");
+  *to = v;
+  return 0;
+}
+
 /* XPATH=VALUE, split at the first '=' that lies outside of brackets. */
 static int parse_set(const char *text, struct cli_options *o, struct base_error *e)
 {
@@ -234,6 +278,9 @@ static int store(const struct cli_option *def, const char *value, struct cli_opt
     return 0;
   case CLI_COUNT:
     return parse_count(def, value, (uint64_t *)(void *)at, e);
+  case CLI_NUMBER:
+  case CLI_FRACTION:
+    return parse_number(def, value, (double *)(void *)at, e);
   case CLI_SEED:
     return parse_seed(value, o, e);
   case CLI_SET:

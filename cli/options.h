@@ -37,6 +37,11 @@ struct cli_options {
   const char *workload;                          /* bench */
   uint64_t count, repeat;                        /* bench: requests, runs of each; 0: default */
   int no_fork;                                   /* bench: measure in this process */
+  /* generate; numbers are 0 where they are not given */
+  const char *weights_folder, *prompt, *tokens, *adapter, *path, *dtype;
+  uint64_t max_tokens, top_k, threads;
+  double temperature, top_p;
+  int stats;
 };
 
 /* Commands, as bits of cli_option.commands. */
@@ -52,7 +57,8 @@ enum cli_command_bit {
   CLI_CALIBRATION = 256,
   CLI_VALIDATE = 512,
   CLI_MODELS = 1024,
-  CLI_ANY = 2047
+  CLI_GENERATE = 2048,
+  CLI_ANY = 4095
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */
@@ -75,8 +81,18 @@ struct cli_command {
   int (*run)(struct cli_line *);
 };
 
-/* COUNT: a whole number of at least 1, in a uint64_t. */
-enum cli_kind { CLI_FLAG, CLI_STRING, CLI_COUNT, CLI_SEED, CLI_SET, CLI_GATE };
+/* COUNT: a whole number of at least 1, in a uint64_t. NUMBER: at least 0, FRACTION: more than 0 and
+ * at most 1, in a double. */
+enum cli_kind {
+  CLI_FLAG,
+  CLI_STRING,
+  CLI_COUNT,
+  CLI_NUMBER,
+  CLI_FRACTION,
+  CLI_SEED,
+  CLI_SET,
+  CLI_GATE
+};
 
 struct cli_option {
   const char *name;
