@@ -21,7 +21,7 @@ void engine_unlock(const struct engine *en)
   (void)bad;
 }
 
-/* ---------------------------------------------------------------------------------- engine ---- */
+/* -------------------------------------------------------------------------------- engine ---- */
 
 static int check_options(const struct weights *w, const struct ops *ops,
                          const struct engine_options *o, struct base_error *e)
@@ -107,7 +107,7 @@ destroy:
   return NULL;
 }
 
-/* ------------------------------------------------------------------------------- sequences ---- */
+/* ----------------------------------------------------------------------------- sequences ---- */
 
 static void give_up_pages(struct engine *en, struct sequence *s)
 {
@@ -275,8 +275,7 @@ void engine_evict(struct engine *en, int32_t seq)
   engine_unlock(en);
 }
 
-/* -------------------------------------------------------------------------------- questions ----
- */
+/* ----------------------------------------------------------------------------- questions ---- */
 
 uint32_t engine_kv_tokens(const struct engine *en, int32_t seq)
 {

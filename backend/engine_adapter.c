@@ -28,8 +28,7 @@ void adapter_version_leave(struct engine *en, struct adapter_version *v)
     version_free(en, v);
 }
 
-/* -------------------------------------------------------------------------------------- load ----
- */
+/* ---------------------------------------------------------------------------------- load ---- */
 
 static int check_pair(const struct config *c, const struct adapter *a, uint32_t layer, int target,
                       struct base_error *e)

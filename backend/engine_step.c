@@ -15,8 +15,7 @@ static int reaches_end(const struct entry *t)
   return t->start + t->tokens == t->s->known;
 }
 
-/* -------------------------------------------------------------------------- what is planned ----
- */
+/* ----------------------------------------------------------------------- what is planned ---- */
 
 /* What the plan asks of a sequence, against what it has. */
 static int check_entry(const struct entry *t, struct base_error *e)
@@ -125,8 +124,7 @@ static int64_t plan_step(struct engine *en, const struct engine_step *st, struct
   return -1;
 }
 
-/* -------------------------------------------------------------------------------- the batch ----
- */
+/* ----------------------------------------------------------------------------- the batch ---- */
 
 static uint64_t serial_of(const struct entry *t)
 {
@@ -190,8 +188,7 @@ static struct model_batch make_batch(struct engine *en, const struct engine_step
   return b;
 }
 
-/* ------------------------------------------------------------------------------ the outcome ----
- */
+/* --------------------------------------------------------------------------- the outcome ---- */
 
 /* The sequences get what the pass computed. */
 static void commit_step(struct engine *en, const struct engine_step *st, uint32_t n)

@@ -78,7 +78,7 @@ int engine_swap_in(struct engine *en, int32_t seq, struct base_error *e)
   return move(en, seq, 0, e);
 }
 
-/* ----------------------------------------------------------------------------------- sleep ---- */
+/* --------------------------------------------------------------------------------- sleep ---- */
 
 int64_t engine_sleep(struct engine *en, int level, struct base_error *e)
 {

@@ -39,7 +39,7 @@ struct model {
   float *seen;            /* what visit is shown; made at its first call */
 };
 
-/* ------------------------------------------------------------------------------- workspace ---- */
+/* ----------------------------------------------------------------------------- workspace ---- */
 
 static uint32_t q_width(const struct config *c)
 {
@@ -152,7 +152,7 @@ void model_inv_freq(const struct config *c, float *inv_freq)
   }
 }
 
-/* ---------------------------------------------------------------------------------- layers ---- */
+/* -------------------------------------------------------------------------------- layers ---- */
 
 static int stopped(const struct model_batch *b)
 {

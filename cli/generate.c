@@ -37,8 +37,7 @@ static double now_s(void)
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---------------------------------------------------------------------------------- opening ----
- */
+/* ------------------------------------------------------------------------------- opening ---- */
 
 /* Into `path` of PATH_MAX bytes. */
 static int path_in(const char *folder, const char *name, char *path, struct base_error *e)
@@ -192,8 +191,7 @@ static void close_all(struct generation *g)
   weights_free(g->w);
 }
 
-/* -------------------------------------------------------------------------------- generating ----
- */
+/* ---------------------------------------------------------------------------- generating ---- */
 
 /* What is new of the text. Lost output ends the program in cli_finish. */
 static int show_text(struct generation *g)

@@ -116,7 +116,7 @@ static uint32_t read_ids(json_t *array, int32_t *id)
   return n;
 }
 
-/* ------------------------------------------------------------------------ whole prompts ---- */
+/* ------------------------------------------------------------------------- whole prompts ---- */
 
 /* One pass over a whole sequence with all rows sampled, on pages in reversed order. */
 struct pass {
@@ -303,8 +303,7 @@ START_TEST(states)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------- through the engine ----
- */
+/* -------------------------------------------------------------------- through the engine ---- */
 
 static struct engine *open_engine(const struct golden *g, struct ops *ops)
 {

@@ -39,8 +39,7 @@ static uint32_t known(const struct schedule *s, int32_t i)
   return n;
 }
 
-/* ------------------------------------------------------------------------------- disturbance ----
- */
+/* --------------------------------------------------------------------------- disturbance ---- */
 
 static void begin_some(struct schedule *s)
 {
@@ -136,8 +135,7 @@ static void make_room(struct schedule *s)
     evict(s, i);
 }
 
-/* ------------------------------------------------------------------------------------- steps ----
- */
+/* --------------------------------------------------------------------------------- steps ---- */
 
 static void plan_one(struct schedule *s, int32_t i)
 {

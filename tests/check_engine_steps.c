@@ -92,8 +92,7 @@ static void expect_error(int result, const struct base_error *e, int code, const
   ck_assert_msg(e->code == code && strstr(e->text, text), "not '%s' but: %s", text, e->text);
 }
 
-/* --------------------------------------------------------------------------------- bad calls ----
- */
+/* ----------------------------------------------------------------------------- bad calls ---- */
 
 START_TEST(bad_requests)
 {
@@ -370,8 +369,7 @@ START_TEST(host_is_full)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------ adapters and sleep ----
- */
+/* -------------------------------------------------------------------- adapters and sleep ---- */
 
 /* A request with an adapter keeps the version it began with. */
 START_TEST(versions_of_adapters)
@@ -453,8 +451,7 @@ START_TEST(sleeping)
 }
 END_TEST
 
-/* ----------------------------------------------------------------------------------- threads ----
- */
+/* ------------------------------------------------------------------------------- threads ---- */
 
 enum { SWAPS = 200 };
 

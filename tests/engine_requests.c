@@ -107,7 +107,7 @@ void requests_answer(struct requests *q, struct ops *ops)
   engine_destroy(en);
 }
 
-/* ---------------------------------------------------------------------------------- faults ---- */
+/* -------------------------------------------------------------------------------- faults ---- */
 
 static const struct ops_table *real;
 static struct ops_table faulty;
