@@ -9,6 +9,13 @@ liblull_a_SOURCES += \
   %D%/cpu/attention.inc \
   %D%/cpu/cpu.c \
   %D%/cpu/cpu.h \
+  %D%/cpu/grad.c \
+  %D%/cpu/grad.h \
+  %D%/cpu/grad.inc \
+  %D%/cpu/grad_attention.c \
+  %D%/cpu/grad_kernels.h \
+  %D%/cpu/grad_rows.c \
+  %D%/cpu/grad_step.c \
   %D%/cpu/kernels.h \
   %D%/cpu/kernels_avx2.c \
   %D%/cpu/kernels_avx512.c \
@@ -34,6 +41,7 @@ liblull_a_SOURCES += \
   %D%/engine_swap.c \
   %D%/fields.c \
   %D%/fields.h \
+  %D%/grad.h \
   %D%/model.c \
   %D%/model.h \
   %D%/ops.h \
@@ -57,6 +65,10 @@ liblull_a_SOURCES += \
   %D%/tokenizer_utf8.c \
   %D%/tokenizer_vocab.c \
   %D%/tokenizer_write.c \
+  %D%/trainer.c \
+  %D%/trainer.h \
+  %D%/trainer_inner.h \
+  %D%/trainer_pass.c \
   %D%/weights.c \
   %D%/weights.h \
   %D%/weights_random.c \

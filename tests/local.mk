@@ -19,6 +19,7 @@ suites = \
   %D%/check_ledger \
   %D%/check_order \
   %D%/check_measured \
+  %D%/check_grad \
   %D%/check_importers \
   %D%/check_kernel_tables \
   %D%/check_operators \

@@ -367,3 +367,13 @@ void cpu_ops_destroy(struct ops *ops)
   free(o->lora_mid);
   free(o);
 }
+
+struct cpu_pool *cpu_ops_pool(struct ops *ops)
+{
+  return self(ops)->pool;
+}
+
+const struct cpu_kernels *cpu_ops_kernels(struct ops *ops)
+{
+  return self(ops)->k;
+}

@@ -7,6 +7,7 @@
 #ifndef BACKEND_CPU_KERNELS_H
 #define BACKEND_CPU_KERNELS_H
 
+#include "backend/cpu/grad_kernels.h"
 #include "backend/cpu/pool.h"
 #include "backend/ops.h"
 
@@ -71,10 +72,15 @@ struct cpu_kernels {
   void (*add_scaled)(float *y, const float *d, float scale, size_t n, int round);
   float (*max)(const float *x, size_t n);                 /* n >= 1 */
   double (*exp_sum)(const float *x, float max, size_t n); /* of exp(x - max) */
+  const struct grad_kernels *grad; /* of training */
 };
 
 extern const struct cpu_kernels cpu_kernels_avx512_bf16, cpu_kernels_avx512, cpu_kernels_avx2,
     cpu_kernels_scalar;
+
+/* What an ops of cpu_ops_create runs on. */
+struct cpu_pool *cpu_ops_pool(struct ops *ops);
+const struct cpu_kernels *cpu_ops_kernels(struct ops *ops);
 
 /* Where rows begin of the share of a thread, of n things in units of `unit`. */
 static inline uint32_t cpu_share(uint32_t n, uint32_t unit, unsigned thread, unsigned threads)
