@@ -403,7 +403,7 @@ static void step_param(struct trainer *t, const struct trainer_param *p, float r
                          .beta1 = t->o.beta1,
                          .beta2 = t->o.beta2,
                          .eps = t->o.eps,
-                         .decay = p->decay ? t->o.decay : 0,
+                         .decay = p->decay || t->o.decay_vectors ? t->o.decay : 0,
                          .correct1 = (float)(1 - pow((double)t->o.beta1, n)),
                          .correct2 = (float)(1 - pow((double)t->o.beta2, n))};
   t->g->table->adamw(t->g, &s);

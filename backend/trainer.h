@@ -25,8 +25,9 @@ struct trainer_options {
   uint32_t max_seq_tokens; /* rows of the longest sequence; 0: max_tokens */
   int recompute;           /* keep a layer's input only, and compute it once more backwards */
   float beta1, beta2, eps;
-  float decay; /* of matrices; norms and biases have none */
-  float clip;  /* largest norm of all gradients together; 0: none */
+  float decay;       /* of matrices; norms and biases have none */
+  int decay_vectors; /* they have it too */
+  float clip;        /* largest norm of all gradients together; 0: none */
 };
 
 /* A sequence: token i + 1 is predicted from tokens 0 .. i. */

@@ -3,6 +3,7 @@
 # A suite is one file check_ROOM.c and one program.
 suites = \
   $(engine_suites) \
+  %D%/check_autograd \
   %D%/check_base \
   %D%/check_base_hist \
   %D%/check_base_units \
@@ -85,7 +86,8 @@ libtesting_a_SOURCES = \
   %D%/report_fixture.h \
   %D%/script_policy.c \
   %D%/script_policy.h \
-  %D%/toy_tables.h
+  %D%/toy_tables.h \
+  %D%/train_fixture.h
 
 # The policies of nasty_policy.c once more, each as a module that a scenario can name.
 nasty_modules = \
