@@ -202,7 +202,8 @@ static int put_template_ids(const struct reader *r, json_t *o, const char *token
     return REFUSE(r, "post_processor.special_tokens has no ids for \"%.64s\"", token);
   json_array_foreach(ids, i, id)
   {
-    if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= r->t->vocab)
+    if (!json_is_integer(id) || json_integer_value(id) < 0 ||
+        json_integer_value(id) >= r->t->vocab || !r->t->token[json_integer_value(id)].flags)
       return REFUSE(r, "post_processor.special_tokens: an id of \"%.64s\" is no token's", token);
     if (tokenizer_grow(&r->t->around, room, *n + 1, sizeof *r->t->around, r->e))
       return -1;
