@@ -286,7 +286,7 @@ START_TEST(equality)
   cpu_ops_destroy(alone);
   for (int threads = 1; threads <= 3; threads++) {
     struct ops *ops = faulty_ops(on[_i].dtype, threads, on[_i].path);
-    run_schedule(q, ops, (uint64_t)(10 * _i + threads), threads == 1 ? 1 : 4);
+    run_schedule(q, ops, (uint64_t)(10 * _i + threads), threads == 1 ? 1 : 8);
     cpu_ops_destroy(ops);
   }
   requests_free(q);
