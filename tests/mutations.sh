@@ -15,7 +15,8 @@ srcdir=${srcdir:-.}
 : "${MUTANT_COMPILE:?must compile C files for this build}"
 : "${MUTANT_LIBS:?must name what the property test is linked with}"
 quick='f2-submit-early f3-boundary-at-now f6-shares-a-submit f11-growth-at-the-border
-  f19-gap-of-resumed-rows preempted-goes-last rules-sarathi-needed-only rules-vllm-goes-on'
+  f19-gap-of-resumed-rows preempted-goes-last rules-sarathi-needed-only rules-vllm-goes-on
+  engine-swap-one-page'
 seeds=${LULL_MUTATION_SEEDS:-2000}
 seconds=120
 
