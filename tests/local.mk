@@ -35,6 +35,7 @@ suites = \
   %D%/check_tokenizer_files \
   %D%/check_trace \
   %D%/check_trace_ids \
+  %D%/check_train \
   %D%/check_validate \
   %D%/check_weights \
   %D%/check_world \

@@ -16,6 +16,17 @@ void grad_share(size_t n, size_t unit, unsigned thread, unsigned threads, size_t
   *to = last < n ? last : n;
 }
 
+/* Multiplications below which waking threads costs more than they do. */
+enum { SMALL = 1 << 15 };
+
+void grad_run(struct cpu_grad *g, cpu_pool_fn *fn, void *job, double work)
+{
+  if (work < SMALL)
+    fn(job, 0, 1);
+  else
+    cpu_pool_run(g->pool, fn, job);
+}
+
 struct product {
   const struct grad_kernels *k;
   const struct grad_gemm *p;
@@ -31,7 +42,7 @@ static void product_share(void *job, unsigned thread, unsigned threads)
 
 void grad_product(struct cpu_grad *g, const struct grad_gemm *p)
 {
-  cpu_pool_run(g->pool, product_share, &(struct product){g->k, p});
+  grad_run(g, product_share, &(struct product){g->k, p}, (double)p->m * p->n * p->r);
 }
 
 static void linear_back(struct grad *base, float *dx, const float *dy, const struct tensor *w,

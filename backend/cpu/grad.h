@@ -24,6 +24,9 @@ struct cpu_grad {
   double piece[GRAD_PIECES]; /* sums */
 };
 
+/* Has all threads do their shares of a job; of one with little work (multiplications, or what takes
+ * as long), the caller does it alone: bits are the same. */
+void grad_run(struct cpu_grad *g, cpu_pool_fn *fn, void *job, double work);
 /* c = a b by all threads. */
 void grad_product(struct cpu_grad *g, const struct grad_gemm *p);
 /* A thread's share [*from, *to) of n things in units of `unit`. */

@@ -140,6 +140,14 @@ static void attend(const struct attention_job *j, uint32_t seq, uint32_t q_head,
   }
 }
 
+static double attention_work(const struct attention_job *j)
+{
+  double work = 0;
+  for (uint32_t i = 0; i < j->nseq; i++)
+    work += (double)j->seq[i].rows * j->seq[i].rows * j->h.q_heads * j->h.head_dim;
+  return work;
+}
+
 static void attention_share(void *job, unsigned thread, unsigned threads)
 {
   const struct attention_job *j = job;
@@ -158,7 +166,7 @@ void grad_attention(struct grad *base, void *y, float *lse, const void *q, const
     assert(seq[i].rows <= g->most.seq_tokens);
   struct attention_job j = {
       .g = g, .y = y, .lse = lse, .q = q, .k = k, .v = v, .seq = seq, .nseq = nseq, .h = h};
-  cpu_pool_run(g->pool, attention_share, &j);
+  grad_run(g, attention_share, &j, attention_work(&j));
 }
 
 /* p and ds of a row: of its scores and of dy v^T. */
@@ -231,5 +239,5 @@ void grad_attention_back(struct grad *base, float *dq, float *dk, float *dv, con
                             .seq = seq,
                             .nseq = nseq,
                             .h = h};
-  cpu_pool_run(g->pool, attention_back_share, &j);
+  grad_run(g, attention_back_share, &j, attention_work(&j));
 }

@@ -70,10 +70,10 @@ static void norm_back(struct rows_job *j, const struct tensor *w)
 {
   for (uint32_t i = 0; i < j->n; i++)
     j->g->weight[i] = tensor_get(w, i);
-  cpu_pool_run(j->g->pool, inverse_share, j);
+  grad_run(j->g, inverse_share, j, (double)j->rows * j->n);
   if (j->dw)
-    cpu_pool_run(j->g->pool, norm_weight_share, j);
-  cpu_pool_run(j->g->pool, norm_input_share, j);
+    grad_run(j->g, norm_weight_share, j, (double)j->rows * j->n);
+  grad_run(j->g, norm_input_share, j, 4.0 * j->rows * j->n);
 }
 
 void grad_norm_back(struct grad *base, float *dx, float *dw, const float *dy, const void *x,
@@ -138,7 +138,7 @@ void grad_norm_rope_back(struct grad *base, float *d, float *dw, const void *x,
                        .n = head_dim,
                        .heads = heads};
   assert(T <= j.g->most.tokens && (size_t)heads * head_dim <= j.g->most.width);
-  cpu_pool_run(j.g->pool, turn_back_share, &j);
+  grad_run(j.g, turn_back_share, &j, (double)j.rows * j.n);
   if (w->data)
     norm_back(&j, w);
 }
@@ -166,7 +166,7 @@ void grad_swiglu_back(struct grad *base, float *dgate, float *dup, const float *
                       const void *gate, const void *up, size_t n)
 {
   struct swiglu_job j = {(struct cpu_grad *)base, dgate, dup, dy, gate, up, n};
-  cpu_pool_run(j.g->pool, swiglu_back_share, &j);
+  grad_run(j.g, swiglu_back_share, &j, 4 * (double)n);
 }
 
 /* ---------------------------------------------------------------------------- embedding, loss ---
@@ -196,7 +196,7 @@ void grad_embed_back(struct grad *base, float *dtable, const float *dy, const in
                      uint32_t T, uint32_t hidden)
 {
   struct embed_job j = {dtable, dy, token, T, hidden};
-  cpu_pool_run(((struct cpu_grad *)base)->pool, embed_back_share, &j);
+  grad_run((struct cpu_grad *)base, embed_back_share, &j, (double)T * hidden);
 }
 
 struct loss_job {
@@ -237,5 +237,5 @@ void grad_cross_entropy(struct grad *base, float *loss, float *dlogits, const vo
 {
   struct cpu_grad *g = (struct cpu_grad *)base;
   struct loss_job j = {g->k, loss, dlogits, logits, target, T, vocab};
-  cpu_pool_run(g->pool, loss_share, &j);
+  grad_run(g, loss_share, &j, 4.0 * T * vocab);
 }

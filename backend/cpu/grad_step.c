@@ -25,7 +25,7 @@ static void zero_share(void *job, unsigned thread, unsigned threads)
 void grad_zero(struct grad *base, float *x, size_t n)
 {
   struct step_job j = {.g = (struct cpu_grad *)base, .to = x, .n = n};
-  cpu_pool_run(j.g->pool, zero_share, &j);
+  grad_run(j.g, zero_share, &j, (double)j.n);
 }
 
 static void add_share(void *job, unsigned thread, unsigned threads)
@@ -40,7 +40,7 @@ static void add_share(void *job, unsigned thread, unsigned threads)
 void grad_add(struct grad *base, float *to, const float *from, size_t n)
 {
   struct step_job j = {.g = (struct cpu_grad *)base, .to = to, .from = from, .n = n};
-  cpu_pool_run(j.g->pool, add_share, &j);
+  grad_run(j.g, add_share, &j, (double)j.n);
 }
 
 /* A piece is summed in runs short enough for fp32. */
@@ -61,7 +61,7 @@ double grad_square_sum(struct grad *base, const float *x, size_t n)
 {
   struct step_job j = {.g = (struct cpu_grad *)base, .from = x, .n = n};
   double sum = 0;
-  cpu_pool_run(j.g->pool, squares_share, &j);
+  grad_run(j.g, squares_share, &j, (double)j.n);
   for (int i = 0; i < GRAD_PIECES; i++)
     sum += j.g->piece[i];
   return sum;
@@ -79,7 +79,7 @@ static void adamw_share(void *job, unsigned thread, unsigned threads)
 void grad_adamw_step(struct grad *base, const struct grad_adamw *s)
 {
   struct step_job j = {.g = (struct cpu_grad *)base, .adamw = s};
-  cpu_pool_run(j.g->pool, adamw_share, &j);
+  grad_run(j.g, adamw_share, &j, 4 * (double)s->n);
 }
 
 static void publish_share(void *job, unsigned thread, unsigned threads)
@@ -100,5 +100,5 @@ void grad_publish(struct grad *base, const struct tensor *to, const float *from)
 {
   struct step_job j = {
       .g = (struct cpu_grad *)base, .from = from, .n = (size_t)to->rows * to->cols, .tensor = to};
-  cpu_pool_run(j.g->pool, publish_share, &j);
+  grad_run(j.g, publish_share, &j, (double)j.n);
 }
