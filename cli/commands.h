@@ -17,6 +17,7 @@ int cli_validate(struct cli_line *line);
 int cli_calibration(struct cli_line *line);
 int cli_bench(struct cli_line *line);
 int cli_generate(struct cli_line *line);
+int cli_train(struct cli_line *line);
 int cli_help(struct cli_line *line);
 int cli_man(struct cli_line *line);
 

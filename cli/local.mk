@@ -7,6 +7,8 @@ lull_SOURCES += \
   %D%/help.c \
   %D%/import.c \
   %D%/inspect.c \
+  %D%/lesson.c \
+  %D%/lesson.h \
   %D%/main.c \
   %D%/models.c \
   %D%/options.c \
@@ -20,4 +22,5 @@ lull_SOURCES += \
   %D%/speed_load.h \
   %D%/speed_run.c \
   %D%/speed_run.h \
+  %D%/train.c \
   %D%/validate.c

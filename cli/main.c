@@ -104,6 +104,17 @@ const struct cli_command cli_commands[] = {
      "others use an analytic formula. out-10 against out-1000: output lengths. run-8 against "
      "run-256: requests that run at a time.",
      cli_bench},
+    {"train", CLI_TRAIN, "", 0, 0, "", "train a model, or a LoRA adapter, on this machine",
+     "Trains on word problems in arithmetic, drawn as they are needed: all weights of a model "
+     "(-o), "
+     "or an adapter on frozen weights (--adapter). Computes in the number format of the weights, "
+     "with fp32 masters and AdamW. At the end it says the loss on held-out problems and how many "
+     "of "
+     "them greedy generation solves. The same seed on the same kernel path gives the same "
+     "bytes.\n\n"
+     "On SIGINT or SIGTERM the training stops, what was learnt so far is written, and the exit "
+     "status is 5.",
+     cli_train},
     {"help", CLI_HELP, "[COMMAND]", 0, 1, "", "explain lull, or one of its commands",
      "Prints help for the program, or for one command.", cli_help},
     {"man", CLI_MAN, "", 0, 0, "", NULL, "Prints the manual page.", cli_man},

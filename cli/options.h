@@ -42,6 +42,10 @@ struct cli_options {
   uint64_t max_tokens, top_k, threads;
   double temperature, top_p;
   int stats;
+  /* train, which takes weights_folder, output, adapter, path and threads too; 0: not given */
+  const char *task, *targets, *schedule, *losses;
+  uint64_t steps, batch, seq, warmup, rank, held_out;
+  double rate;
 };
 
 /* Commands, as bits of cli_option.commands. */
@@ -58,7 +62,8 @@ enum cli_command_bit {
   CLI_VALIDATE = 512,
   CLI_MODELS = 1024,
   CLI_GENERATE = 2048,
-  CLI_ANY = 4095
+  CLI_TRAIN = 4096,
+  CLI_ANY = 8191
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */

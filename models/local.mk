@@ -28,6 +28,8 @@ liblull_a_SOURCES += \
   %D%/measured_json.c \
   %D%/measured_reader.h \
   %D%/measured_vllm.c \
+  %D%/problems.c \
+  %D%/problems.h \
   %D%/simdev.c \
   %D%/simdev.h \
   %D%/trace.c \

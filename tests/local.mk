@@ -27,6 +27,7 @@ suites = \
   %D%/check_plan \
   %D%/check_policies \
   %D%/check_policies_plan \
+  %D%/check_problems \
   %D%/check_report \
   %D%/check_requests \
   %D%/check_safetensors \
@@ -89,6 +90,9 @@ libtesting_a_SOURCES = \
   %D%/script_policy.h \
   %D%/toy_tables.h \
   %D%/train_fixture.h
+
+# Lessons are of the command line, not of the library.
+%C%_check_problems_SOURCES = %D%/check_problems.c cli/lesson.c cli/lesson.h
 
 # The policies of nasty_policy.c once more, each as a module that a scenario can name.
 nasty_modules = \
