@@ -66,3 +66,11 @@ models_data = \
   %D%/data/rtx-pro-6000.xml
 embedded += $(models_data)
 EXTRA_DIST += $(models_data)
+
+# Weights of our own training, small enough to be shipped: README.md there says how they are made.
+tinydir = $(pkgdatadir)/models/tiny
+dist_tiny_DATA = \
+  %D%/data/tiny/README.md \
+  %D%/data/tiny/config.json \
+  %D%/data/tiny/model.safetensors \
+  %D%/data/tiny/tokenizer.json

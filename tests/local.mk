@@ -34,6 +34,7 @@ suites = \
   %D%/check_scenario \
   %D%/check_tokenizer \
   %D%/check_tokenizer_files \
+  %D%/check_tiny \
   %D%/check_trace \
   %D%/check_trace_ids \
   %D%/check_train \
@@ -93,6 +94,7 @@ libtesting_a_SOURCES = \
 
 # Lessons are of the command line, not of the library.
 %C%_check_problems_SOURCES = %D%/check_problems.c cli/lesson.c cli/lesson.h
+%C%_check_tiny_SOURCES = %D%/check_tiny.c cli/lesson.c cli/lesson.h
 
 # The policies of nasty_policy.c once more, each as a module that a scenario can name.
 nasty_modules = \
