@@ -49,10 +49,12 @@ suites = \
 
 # The suites of the engine, which run under ThreadSanitizer too: `make check-engine`.
 engine_suites = \
+  %D%/check_grad \
   %D%/check_ops \
   %D%/check_ops_attention \
   %D%/check_ops_batch \
-  %D%/check_ops_sample
+  %D%/check_ops_sample \
+  %D%/check_train
 check-engine:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(engine_suites)' check_PROGRAMS='$(engine_suites)' check_DATA=
 .PHONY: check-engine
