@@ -184,6 +184,26 @@ START_TEST(common_random_numbers)
 }
 END_TEST
 
+/* A row is known by its place in its class, whichever other classes an arm has. */
+START_TEST(ordinals)
+{
+  struct scenario *s = open_text(statistics, NULL);
+  struct plan *p = freeze(s, 17);
+  for (uint32_t mask = 1; mask < 8; mask++) {
+    struct plan_cursor cursor;
+    struct world_source source;
+    struct world_arrival a;
+    uint32_t seen[LULL_CLASSES] = {0};
+    ck_assert_int_eq(plan_open(p, mask, &cursor, &source, NULL), 0);
+    while (source.next(source.ctx, &a, NULL) > 0)
+      ck_assert_uint_eq(a.ordinal, seen[a.cls]++);
+    plan_close(&cursor);
+  }
+  plan_free(p);
+  scenario_close(s);
+}
+END_TEST
+
 /* Backlog items by index: any order, any cursor, the same item. */
 START_TEST(refills)
 {
@@ -204,6 +224,7 @@ START_TEST(refills)
     ck_assert_int_eq(b.refill(b.ctx, 3, i, &y, NULL), 1);
     ck_assert(x.prompt == y.prompt && x.accept_q16 == y.accept_q16 && x.phase_q16 == y.phase_q16);
     ck_assert_int_eq(x.cls, 3);
+    ck_assert(x.ordinal == i && y.ordinal == i);
   }
   check_near("prompts of d", sum / 20000, 100, 0.02);
   plan_close(&one);
@@ -330,6 +351,7 @@ static Suite *suite(void)
       {"plan statistics", plan_statistics},
       {"plan digests", plan_digests},
       {"common random numbers", common_random_numbers},
+      {"ordinals", ordinals},
       {"refills", refills},
       {"trace replay", trace_replay},
       {"files of lengths", files_of_lengths},

@@ -2,7 +2,7 @@
 /*
  * Random small runs: the world merging steps, the world step by step, the world on a device that
  * reports as it likes, the world without a log, and the naive world must agree on every output,
- * byte by byte; and what comes out must add up.
+ * byte by byte; and what comes out must add up. The latter also on a device that is late.
  *
  *   LULL_PROPERTY_N=20000     how many seeds (2000; 500 with sanitizers; 10 times as many where
  *                             LULL_TEST_LONG is set)
@@ -42,8 +42,9 @@ enum { SEEDS = 2000 };
 #endif
 enum { LONG_FACTOR = 10, LONGEST_SECONDS = 600, NAP_PS = 1000000, MORE_ITEMS = 256 };
 
-enum { MERGED, STEPWISE, FUZZED, UNHEARD, NAIVE, WORLDS };
-static const char *const world_name[WORLDS] = {"merged", "stepwise", "fuzzed", "unheard", "naive"};
+enum { MERGED, STEPWISE, FUZZED, UNHEARD, NAIVE, LATE, WORLDS };
+static const char *const world_name[WORLDS] = {"merged",  "stepwise", "fuzzed",
+                                               "unheard", "naive",    "late"};
 
 static void run_one(struct random_scenario *s, int which, struct outcome *o)
 {
@@ -60,11 +61,13 @@ static void run_one(struct random_scenario *s, int which, struct outcome *o)
   }
   struct lull_device *dev = simdev_create(s->gpu, (int)cfg.ngpus, &o->e);
   ck_assert_ptr_nonnull(dev);
-  struct fuzz_device fuzz = {.inner = dev, .word = s->seed, .nap = NAP_PS * s->tempo};
-  o->rc = which == FUZZED || (which == UNHEARD && s->seed % 2)
+  struct fuzz_device fuzz = {
+      .inner = dev, .word = s->seed, .nap = NAP_PS * s->tempo, .late = which == LATE};
+  o->rc = which == FUZZED || which == LATE || (which == UNHEARD && s->seed % 2)
               ? world_run(&cfg, (struct lull_device *)&fuzz, &fuzz_device_ops, &o->r, &o->e)
               : world_run(&cfg, dev, &simdev_ops, &o->r, &o->e);
   o->pieces = fuzz.pieces;
+  fuzz_rows_free(&fuzz.rows);
   simdev_destroy(dev);
 }
 
@@ -124,7 +127,7 @@ static int odd(const struct world_result *r, const struct world_config *cfg, con
 
 static struct {
   uint64_t runs, failed, calibrated, async, found, caching, uneven, misses, pieces;
-  uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared, ruled;
+  uint64_t steps, preempts, swaps, aborts, forced, unfinished, micro, shared, ruled, late;
 } seen;
 
 /* Does the policy keep the rules of an engine? */
@@ -209,6 +212,12 @@ static void show_files(const struct random_scenario *s, const struct outcome *o)
           folder, folder, folder, folder, folder, folder);
 }
 
+/* Did the policy make no progress? On a late device it may do so where else it does. */
+static int is_watchdog(const struct base_error *e)
+{
+  return strstr(e->text, "stalled") || strstr(e->text, "makes no progress");
+}
+
 /* Runs a seed in all worlds; 1 if something is wrong, said in `why`. The first one that is has its
  * files written. */
 static int wrong(uint64_t seed, int first, char *why, size_t size)
@@ -227,7 +236,11 @@ static int wrong(uint64_t seed, int first, char *why, size_t size)
       snprintf(why, size, "seed %" PRIu64 ", policy %s, %s: does not hold: %s", seed,
                s->cfg.policy->name, world_name[i], what);
       bad = 1;
-    } else if (i != NAIVE &&
+    } else if (i == LATE && o[i].rc && !o[NAIVE].rc && !is_watchdog(&o[i].e)) {
+      snprintf(why, size, "seed %" PRIu64 ", policy %s, late: %.300s", seed, s->cfg.policy->name,
+               o[i].e.text);
+      bad = 1;
+    } else if (i != NAIVE && i != LATE &&
                outcome_differ(&o[i], &o[NAIVE], &s->cfg, getenv("LULL_PROPERTY_SEED") != NULL, text,
                               sizeof text)) {
       snprintf(why, size, "seed %" PRIu64 ", policy %s, %s and naive: %s", seed,
@@ -244,6 +257,7 @@ static int wrong(uint64_t seed, int first, char *why, size_t size)
     show_files(s, o);
   }
   count(&o[NAIVE], s, o[FUZZED].pieces);
+  seen.late += !o[LATE].rc;
   for (int i = 0; i < WORLDS; i++)
     outcome_free(&o[i]);
   random_scenario_destroy(s);
@@ -271,6 +285,7 @@ static void check_reach(uint64_t n)
                {"reports within a ticket", seen.pieces, n},
                {"preemptions by an engine's rules", seen.ruled, n / 16},
                {"micro-steps", seen.micro, n},
+               {"runs on a late device", seen.late, 7 * n / 8},
                {"shared GPUs", seen.shared, n / 8}};
   ck_assert_msg(seen.failed * 10 < seen.runs, "%" PRIu64 " of %" PRIu64 " runs stalled or broke",
                 seen.failed, seen.runs);

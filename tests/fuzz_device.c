@@ -70,7 +70,7 @@ static void copy_batch(struct fuzz_ticket *t, const struct lull_batch *b)
 }
 
 /* A repeat is a bound: often fewer steps are done. */
-static int fuzz_submit(struct lull_device *d, const struct lull_work *work)
+static int submit(struct lull_device *d, const struct lull_work *work)
 {
   struct fuzz_device *f = of(d);
   struct fuzz_ticket *t = ticket_of(f, work->lane);
@@ -83,6 +83,16 @@ static int fuzz_submit(struct lull_device *d, const struct lull_work *work)
   copy_batch(t, work->batch);
   int st = hand_over(f, t);
   t->open = st == LULL_DEV_OK;
+  return st;
+}
+
+static int fuzz_submit(struct lull_device *d, const struct lull_work *work)
+{
+  struct fuzz_device *f = of(d);
+  if (fuzz_rows_submit(&f->rows, work))
+    return LULL_DEV_IO;
+  int st = submit(d, work);
+  f->busy += st == LULL_DEV_OK;
   return st;
 }
 
@@ -118,6 +128,7 @@ static void fuzz_progress(struct lull_device *d, lull_lane_id lane, uint64_t *st
 static void translate(struct fuzz_device *f, struct lull_completion *c)
 {
   struct fuzz_ticket *t = ticket_of(f, c->lane);
+  fuzz_rows_completed(&f->rows, c);
   if (!t || !t->open)
     return;
   t->ran += c->span.steps;
@@ -134,7 +145,6 @@ static void translate(struct fuzz_device *f, struct lull_completion *c)
 /* Tickets that were stopped at a boundary they had just reported. Returns how many ended. */
 static int end_stopped(struct fuzz_device *f, struct lull_completion *out, int max)
 {
-  lull_time now = simdev_ops.now(f->inner);
   int n = 0;
   for (int i = 0; i < FUZZ_LANES && n < max; i++) {
     struct fuzz_ticket *t = &f->ticket[i];
@@ -145,18 +155,23 @@ static int end_stopped(struct fuzz_device *f, struct lull_completion *out, int m
                                         .lane = t->work.lane,
                                         .kind = t->work.kind,
                                         .final = 1,
-                                        .span = {.first_end = now, .last_end = now},
-                                        .end = now};
+                                        .span = {.first_end = t->boundary, .last_end = t->boundary},
+                                        .end = t->boundary};
   }
   return n;
 }
 
-/* Puts the last of n completions, all of one moment, where its lane belongs. */
+static int before(const struct lull_completion *a, const struct lull_completion *b)
+{
+  return a->end != b->end ? a->end < b->end : a->lane < b->lane;
+}
+
+/* Puts the last of n completions where it belongs. */
 static void sort_last(struct lull_completion *c, int n)
 {
   struct lull_completion last = c[n - 1];
   int i = n - 1;
-  for (; i && c[i - 1].lane > last.lane; i--)
+  for (; i && before(&last, &c[i - 1]); i--)
     c[i] = c[i - 1];
   c[i] = last;
 }
@@ -174,12 +189,38 @@ static int next_pieces(struct fuzz_device *f)
   return 0;
 }
 
+/* Takes in n completions behind the m that are there. */
+static int take_in(struct fuzz_device *f, struct lull_completion *out, int m, int n)
+{
+  for (int i = 0; i < n; i++) {
+    translate(f, &out[m + i]);
+    f->busy -= out[m + i].final;
+    sort_last(out, m + i + 1);
+  }
+  return m + n;
+}
+
+/* Comes back later than it could, with all that ended by then. A lane may report and end. */
+static int dawdle(struct fuzz_device *f, struct lull_completion *out, int n, int max)
+{
+  lull_time to = simdev_ops.now(f->inner) + 1 + (lull_time)draw(f, 2 * (uint64_t)f->nap);
+  while (2 * f->busy <= max - n && simdev_ops.now(f->inner) < to) {
+    int more = simdev_ops.wait(f->inner, to, out + n, max - n);
+    if (more < 0)
+      return more;
+    n = take_in(f, out, n, more);
+  }
+  return n;
+}
+
 /* May come back before `until` with nothing. */
 static int fuzz_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
 {
   struct fuzz_device *f = of(d);
   lull_time now = fuzz_now(d);
+  int poll = until == now;
   int stopped = end_stopped(f, out, max);
+  f->busy -= stopped;
   if (stopped)
     until = now; /* with all else of this moment */
   if (until > now) {
@@ -194,11 +235,8 @@ static int fuzz_wait(struct lull_device *d, lull_time until, struct lull_complet
   int n = simdev_ops.wait(f->inner, until, out + stopped, max - stopped);
   if (n < 0)
     return n;
-  for (int i = 0; i < n; i++) {
-    translate(f, &out[stopped + i]);
-    sort_last(out, stopped + i + 1);
-  }
-  return stopped + n;
+  n = take_in(f, out, stopped, n);
+  return f->late && !poll && draw(f, 2) ? dawdle(f, out, n, max) : n;
 }
 
 static int fuzz_reserve(struct lull_device *d, int gpu, int64_t bytes)
@@ -221,6 +259,21 @@ static int fuzz_depth(struct lull_device *d)
   return simdev_ops.depth(of(d)->inner);
 }
 
+static int fuzz_request(struct lull_device *d, lull_id id, const struct lull_device_request *who)
+{
+  return fuzz_rows_request(&of(d)->rows, id, who) ? LULL_DEV_IO : LULL_DEV_OK;
+}
+
+static void fuzz_forget(struct lull_device *d, lull_id id, int how)
+{
+  fuzz_rows_forget(&of(d)->rows, id, how);
+}
+
+static const char *fuzz_why(struct lull_device *d)
+{
+  return of(d)->rows.wrong;
+}
+
 const struct lull_device_ops fuzz_device_ops = {.size = sizeof fuzz_device_ops,
                                                 .abi = LULL_DEVICE_ABI,
                                                 .now = fuzz_now,
@@ -232,4 +285,7 @@ const struct lull_device_ops fuzz_device_ops = {.size = sizeof fuzz_device_ops,
                                                 .reserve = fuzz_reserve,
                                                 .release = fuzz_release,
                                                 .max_repeat = fuzz_max_repeat,
-                                                .depth = fuzz_depth};
+                                                .depth = fuzz_depth,
+                                                .request = fuzz_request,
+                                                .forget = fuzz_forget,
+                                                .why = fuzz_why};

@@ -68,6 +68,8 @@ libtesting_a_SOURCES = \
   %D%/engine_requests.h \
   %D%/fuzz_device.c \
   %D%/fuzz_device.h \
+  %D%/fuzz_rows.c \
+  %D%/fuzz_rows.h \
   %D%/naive_host.c \
   %D%/naive_inner.h \
   %D%/naive_jobs.c \

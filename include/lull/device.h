@@ -19,6 +19,13 @@
  * REPORT RULE (F8, F22). A device may report boundaries, end a repeat early at a boundary, or
  * return from wait early with nothing, at will. Nothing outside the world's hot state may depend
  * on which of these it did.
+ *
+ * REAL DEVICES. A device that computes tokens has request(): the world then tells it who a request
+ * is before its first work, fills batch.row, and says by forget() when KV is given up. Lengths of
+ * outputs are the plan's: a stop token in the middle changes nothing, the last one is cut off. Such
+ * a device may be late: wait may return after `until`, and completions may have ended before now.
+ * What was due in between the world takes in by the order of its own times, and what it measures
+ * are the ends of completions, never their delivery (F15).
  */
 #ifndef LULL_DEVICE_H
 #define LULL_DEVICE_H
@@ -56,7 +63,8 @@ enum lull_dev_status {
   LULL_DEV_UNSUPPORTED = -1, /* not supported by this device */
   LULL_DEV_NO_MEMORY = -2,   /* reserve or submit would exceed the GPU's memory */
   LULL_DEV_BAD_CALL = -3,    /* a caller's error: lane unknown or full, no work, time in the past */
-  LULL_DEV_IO = -4           /* the device itself failed */
+  LULL_DEV_IO = -4,          /* the device itself failed */
+  LULL_DEV_DIFFERS = -5      /* a replay: the recorded run made another call here */
 };
 
 /* One prefill chunk of a batch: positions start .. start+tokens-1 of a request. */
@@ -83,7 +91,7 @@ struct lull_batch {
   uint32_t chunk_ends;    /* chunks that end their prompt in step 0 (each samples one token) */
   int64_t chunk_work;     /* sum of tokens * start + tokens * (tokens + 1) / 2: attended pairs */
   const struct lull_chunk *chunk; /* [chunks] */
-  const lull_id *row;             /* [rows], or NULL for a device that does not read rows */
+  const lull_id *row;             /* [rows], or NULL for a device that has no request() */
   uint64_t version;               /* changes whenever rows join or leave */
   uint64_t ctx_max;               /* KV tokens of the row that holds most before step 0, for a device
                                      whose steps take longer when rows are uneven; every row grows
@@ -101,6 +109,26 @@ struct lull_work {
   lull_ticks ticks;               /* TRAIN_MICRO, and other kinds whose nominal work the caller states, else 0 */
   int64_t bytes;                  /* copies and loads */
   uint64_t tag;                   /* the caller's own, returned in the completion */
+  lull_id request;                /* copies: whose KV it is */
+};
+
+/*
+ * Who a request is, for a device that computes it. The key is the same in every arm and under every
+ * policy, so that prompts, and the tokens that follow from them, are.
+ */
+struct lull_device_request {
+  uint32_t size;           /* sizeof(struct lull_device_request) of the caller */
+  lull_lane_id lane;       /* its server's: where its first work will be submitted */
+  uint8_t cls;
+  uint64_t key;            /* class << 32 | place among the rows, or items, of its class */
+  uint32_t prompt, output; /* tokens; output: true length */
+};
+
+/* What becomes of a request that a device is told to forget. */
+enum lull_forget {
+  LULL_FORGET_KV,       /* preempted by recompute: its KV goes, its tokens stay, and are computed again */
+  LULL_FORGET_FINISHED, /* all of it goes */
+  LULL_FORGET_FAILED    /* likewise; it did not get all its tokens */
 };
 
 /*
@@ -123,7 +151,10 @@ struct lull_completion {
   struct lull_span span; /* FORWARD: steps since the last report; steps may be 0 if aborted */
   lull_time end;     /* when it ended, <= now */
   lull_time busy;    /* device-busy time since the last report of this ticket */
-  const void *tokens; /* real devices: token ids and stop flags of the rows; else NULL */
+  const int32_t *tokens; /* devices with request(): ids of what the reported steps sampled: by step,
+                            of its rows in their order, then of its chunks that reached the end of
+                            what is known of their requests. Valid until the next call of wait or
+                            submit. Else NULL */
 };
 
 /* How interrupt stops a lane. */
@@ -161,8 +192,8 @@ struct lull_device_ops {
   /*
    * Lets time pass until something is to be told or `until` has come; fills at most `max` (>= the
    * number of lanes) completions and returns how many, or a negative status. Returns at the first
-   * moment at which there is one, with all of that moment. until == now is a poll. A real device
-   * may return late; now() then says so.
+   * moment at which there is one, with all of that moment. until == now is a poll: the clock stays.
+   * A real device may return late; now() then says so, and all that ended by then is told.
    */
   int (*wait)(struct lull_device *, lull_time until, struct lull_completion *, int max);
 
@@ -175,6 +206,17 @@ struct lull_device_ops {
 
   /* Submitted works a lane holds, 1 or 2 (design: plan for step n+1 may be asked before n ends). */
   int (*depth)(struct lull_device *);
+
+  /* Appended; NULL in a device that lacks them. All of the first two or neither: a device that has
+   * them reads rows. */
+
+  /* A request is to be admitted for the first time. 0 or a negative status, which ends the run. */
+  int (*request)(struct lull_device *, lull_id, const struct lull_device_request *);
+  /* A request that was told of by request() gives up its KV; it is in no work but, at a run's end,
+   * a copy. how: enum lull_forget; after all but FORGET_KV the id is unknown again. */
+  void (*forget)(struct lull_device *, lull_id, int how);
+  /* What the last negative status was for, in a line of words that stays until the next call. */
+  const char *(*why)(struct lull_device *);
 };
 
 #ifdef __cplusplus

@@ -103,6 +103,7 @@ static uint32_t draw_tokens(const struct scenario_dist *d, gsl_rng *r)
 static void draw_chances(struct draw *d, int cls, uint64_t row, struct world_arrival *out)
 {
   out->cls = (uint8_t)cls;
+  out->ordinal = (uint32_t)(row | row >> 32); /* the upper half stays apart */
   out->accept_q16 = d->accept_q16;
   if (d->accept_a > 0)
     out->accept_q16 = (uint32_t)rint(

@@ -139,8 +139,7 @@ static int copy_completed(struct world *w, struct server *s, const struct lull_c
 {
   struct req *r = req_at(w, (lull_id)c->tag);
   if (c->status != LULL_DEV_OK)
-    return base_fail(w->err, BASE_ENV, "server %d: the device failed a copy (status %d)", s->v.id,
-                     c->status);
+    return world_refused(w, c->status, "server %d: the device failed a copy", s->v.id);
   s->copying = 0;
   if (w->closing)
     return 0;
@@ -175,7 +174,7 @@ static inline int completed(struct world *w, const struct lull_completion *c)
 int deliver_reports(struct world *w, int n)
 {
   if (n < 0)
-    return base_fail(w->err, BASE_ENV, "the device failed to wait (status %d)", n);
+    return world_refused(w, n, "the device failed to wait");
   for (int i = 0; i < n; i++) {
     if (completed(w, &w->comp[i]))
       return -1;
@@ -274,12 +273,18 @@ static int arrive(struct world *w, const struct world_arrival *a, int server)
   return w->failed ? -1 : 0;
 }
 
+/* The next one, which is due. */
+static inline int deliver_arrival(struct world *w)
+{
+  struct world_arrival a = w->next;
+  return fetch_next(w) || arrive(w, &a, -1) ? -1 : 0;
+}
+
 static int deliver_arrivals(struct world *w, int *any)
 {
   while (w->has_next && w->next.time <= w->now) {
-    struct world_arrival a = w->next;
     *any = 1;
-    if (fetch_next(w) || arrive(w, &a, -1))
+    if (deliver_arrival(w))
       return -1;
   }
   return 0;
@@ -288,8 +293,7 @@ static int deliver_arrivals(struct world *w, int *any)
 int deliver_unheard(struct world *w)
 {
   while (w->has_next && w->next.time < w->now) {
-    struct world_arrival a = w->next;
-    if (fetch_next(w) || arrive(w, &a, -1))
+    if (deliver_arrival(w))
       return -1;
   }
   w->due = next_due(w);
@@ -340,36 +344,48 @@ static int refill(struct world *w, const struct world_backlog *b, int *any)
 
 /* ----------------------------------------------------------------------- timers, time wakes --- */
 
+/* The first one, which is due. */
+static int deliver_timer(struct world *w)
+{
+  struct timer t = w->timer[0];
+  memmove(w->timer, w->timer + 1, --w->ntimers * sizeof t);
+  if (note_idle_event(w))
+    return -1;
+  w->in_timer = 1;
+  w->timer_at = t.at;
+  emit(w, LULL_EV_TIMER, -1, -1, t.at, t.tag);
+  w->in_timer = 0;
+  return w->failed ? -1 : 0;
+}
+
 static int deliver_timers(struct world *w, int *any)
 {
   while (w->ntimers && w->timer[0].at <= w->now) {
-    struct timer t = w->timer[0];
-    memmove(w->timer, w->timer + 1, --w->ntimers * sizeof t);
     *any = 1;
-    if (note_idle_event(w))
-      return -1;
-    w->in_timer = 1;
-    emit(w, LULL_EV_TIMER, -1, -1, t.at, t.tag);
-    w->in_timer = 0;
-    if (w->failed)
+    if (deliver_timer(w))
       return -1;
   }
+  return 0;
+}
+
+/* Server i's, which is due. */
+static int deliver_wake(struct world *w, uint32_t i, int *any)
+{
+  w->wake_at[i] = LULL_NEVER;
+  if (!w->srv[i].unfinished)
+    return 0;
+  *any = 1;
+  if (note_idle_event(w))
+    return -1;
+  want(w, &w->srv[i], LULL_WAKE_TIME);
   return 0;
 }
 
 static int deliver_wakes(struct world *w, int *any)
 {
   for (uint32_t i = 0; i < w->nservers; i++) {
-    struct server *s = &w->srv[i];
-    if (w->wake_at[i] > w->now)
-      continue;
-    w->wake_at[i] = LULL_NEVER;
-    if (!s->unfinished)
-      continue;
-    *any = 1;
-    if (note_idle_event(w))
+    if (w->wake_at[i] <= w->now && deliver_wake(w, i, any))
       return -1;
-    want(w, s, LULL_WAKE_TIME);
   }
   return 0;
 }
@@ -417,4 +433,58 @@ int deliver_due(struct world *w)
     any = w->poll || (any ? !is_quiet(w) : w->njobs && jobs_changed(w));
   }
   return 0;
+}
+
+/* ------------------------------------------------------------------------------------- late ----
+ */
+
+/* The server whose time wake comes first. */
+static uint32_t first_wake(const struct world *w)
+{
+  uint32_t first = 0;
+  for (uint32_t i = 1; i < w->nservers; i++) {
+    if (w->wake_at[i] < w->wake_at[first])
+      first = i;
+  }
+  return first;
+}
+
+/* What was due before `to`, by (time, class). */
+static int deliver_before(struct world *w, lull_time to)
+{
+  for (;;) {
+    uint32_t first = first_wake(w);
+    lull_time drain = w->drained ? LULL_NEVER : w->window, wake = w->wake_at[first];
+    lull_time arrival = w->has_next ? w->next.time : LULL_NEVER;
+    lull_time timer = w->ntimers ? w->timer[0].at : LULL_NEVER;
+    lull_time at = drain < arrival ? drain : arrival;
+    int any = 0, st;
+    at = timer < at ? timer : at;
+    at = wake < at ? wake : at;
+    if (at >= to)
+      return 0;
+    if (at == drain)
+      st = deliver_drain(w, &any);
+    else if (at == arrival)
+      st = deliver_arrival(w);
+    else if (at == timer)
+      st = deliver_timer(w);
+    else
+      st = deliver_wake(w, first, &any);
+    if (st)
+      return -1;
+  }
+}
+
+/* w->due stays before now: there is something to look at. */
+int deliver_late(struct world *w, int n)
+{
+  if (n < 0)
+    return deliver_reports(w, n);
+  for (int i = 0; i < n; i++) {
+    if (deliver_before(w, w->comp[i].end) || completed(w, &w->comp[i]))
+      return -1;
+    emit_own(w);
+  }
+  return w->failed || deliver_before(w, w->now) ? -1 : 0;
 }

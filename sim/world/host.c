@@ -88,6 +88,8 @@ static void h_timer(void *ctx, lull_time at, uint64_t tag)
 {
   struct world *w = ctx;
   log_line(w, -1, WORLD_LOG_TIMER, at, (int64_t)tag, NULL);
+  if (w->in_timer && at <= w->now && at > w->timer_at) /* the timer's event is late */
+    at = w->now + WORLD_MIN_WAKE;
   if (at < w->now)
     at = w->now;
   if (w->in_timer && at <= w->now) { /* F24: it would never come to rest */
@@ -200,6 +202,21 @@ static void h_log(void *ctx, const char *what, int64_t a, int64_t b)
 /* ----------------------------------------------------------------------------------- builder ---
  */
 
+/* Who r is, before its first work; a failure ends the run. */
+static void introduce(struct world *w, const struct server *s, struct req *r)
+{
+  struct lull_device_request who = {.size = sizeof who,
+                                    .lane = s->lane,
+                                    .cls = r->v.cls,
+                                    .key = (uint64_t)r->v.cls << 32 | r->ordinal,
+                                    .prompt = r->v.prompt,
+                                    .output = r->output};
+  int st = w->ops->request(w->dev, r->v.id, &who);
+  r->known = 1;
+  if (st)
+    world_refused(w, st, "server %d: the device does not take request %d", s->v.id, r->v.id);
+}
+
 /* The server under this plan that holds r, or NULL with the refusal in *st. */
 static inline struct server *plan_of(struct world *w, const struct lull_plan *p, lull_id id,
                                      struct req **r, int *st)
@@ -245,6 +262,8 @@ static int admit(struct world *w, struct server *s, struct req *r)
     return LULL_NO_BLOCKS;
   if (s->cache)
     prefix_take(s, r, found);
+  if (w->telling && !r->known)
+    introduce(w, s, r);
   req_enter(w, r, LULL_PREFILL);
   r->v.blocks = (uint32_t)all;
   s->fixed_blocks += need;
@@ -311,6 +330,8 @@ static void drop_chunk(struct world *w, struct server *s, struct req *r)
 static void lose_kv(struct world *w, struct server *s, struct req *r)
 {
   struct world_record *rec = &r->rec;
+  if (r->known)
+    w->ops->forget(w->dev, r->v.id, LULL_FORGET_KV);
   rec->discarded += r->v.kv0;
   w->out->cls[r->v.cls].discarded += r->v.kv0;
   rec->wasted += r->pending;

@@ -32,7 +32,9 @@ struct req {
   int64_t pending;       /* ledger share since its KV was last lost */
   const struct world_prefix *content; /* as it arrived */
   struct chain *chain;   /* PREFIX: the names of its blocks, owned; NULL: never asked for */
+  uint32_t ordinal;      /* as it arrived */
   uint8_t unseen;        /* routed, but in no list yet (ASYNC) */
+  uint8_t known;         /* the device was told who it is */
   uint8_t told;          /* its end was delivered: nobody may see it any more */
   struct world_record rec;
 };
@@ -66,6 +68,8 @@ struct server {
   uint64_t shape_step;
   struct lull_chunk *chunk; /* [max_seqs]: where the plan's chunks are */
   struct lull_chunk *lent;  /* [max_seqs]: where they were at submit; the device's until it ends */
+  lull_id *row;             /* [max_seqs]: batch.row as of `row_version`; NULL: the device reads none */
+  uint64_t row_version;
   uint32_t rows;
   int64_t ctx_q16, ctx_inc_q16;
   struct finish *heap;     /* by (step, id): [rows] */
@@ -174,6 +178,7 @@ struct world {
   struct base_error *err;
   int failed;              /* an error was filled: unwind */
   const volatile int *stop; /* the configuration's, or one that is never set */
+  int telling;             /* the device has request(): it is told of requests, and reads rows */
 
   lull_time now;
   lull_time due;           /* when an arrival or due_other comes, or now: look_again */
@@ -200,6 +205,7 @@ struct world {
   uint32_t ntimers, cap_timers;
   uint64_t timer_seq;
   int in_timer;
+  lull_time timer_at;      /* of the timer whose event is being delivered */
   lull_time *wake_at;      /* [nservers]: time wake of the plan in force */
 
   struct own_event *own;
@@ -226,6 +232,9 @@ struct world {
 /* world.c */
 int world_open_lane(struct world *w, int gpu, int kind, int owner); /* its index, or -1 */
 int world_broken(struct world *w, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
+/* The device answered with a negative status; what it was asked, and why if it says. */
+int world_refused(struct world *w, int status, const char *fmt, ...)
+  __attribute__((cold, format(printf, 3, 4)));
 
 /* request.c */
 static inline struct req *req_at(const struct world *w, lull_id id)
@@ -375,6 +384,7 @@ static inline int deliver(struct world *w) /* until quiet; -1 failed */
   return is_quiet(w) ? 0 : deliver_due(w);
 }
 int deliver_reports(struct world *w, int n);
+int deliver_late(struct world *w, int n); /* the same, and all that was due before now, in order */
 static inline int deliver_completions(struct world *w, int n) /* what wait returned into w->comp */
 {
   return n ? deliver_reports(w, n) : 0;

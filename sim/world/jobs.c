@@ -65,8 +65,7 @@ int jobs_submit(struct world *w)
                              .tag = i};
     int st = w->ops->submit(w->dev, &work);
     if (st != LULL_DEV_OK)
-      return base_fail(w->err, BASE_ENV, "job '%s': the device refused a micro-step (status %d)",
-                       j->cfg->name, st);
+      return world_refused(w, st, "job '%s': the device refused a micro-step", j->cfg->name);
     j->busy = 1;
   }
   return 0;
@@ -75,8 +74,7 @@ int jobs_submit(struct world *w)
 int job_completed(struct world *w, struct job *j, const struct lull_completion *c)
 {
   if (c->status != LULL_DEV_OK)
-    return base_fail(w->err, BASE_ENV, "job '%s': the device failed a micro-step (status %d)",
-                     j->cfg->name, c->status);
+    return world_refused(w, c->status, "job '%s': the device failed a micro-step", j->cfg->name);
   if (!c->final || w->closing)
     return 0;
   j->busy = 0;

@@ -178,6 +178,19 @@ static void lend_chunks(const struct world *w, struct server *s)
   b->chunk_work = s->shape.chunk_work;
 }
 
+/* The rows by name, for a device that reads them: by class, then by entry. */
+__attribute__((cold)) static void lend_rows(const struct world *w, struct server *s)
+{
+  uint32_t n = 0;
+  if (s->row_version == s->batch.version)
+    return;
+  for (uint32_t c = 0; c < w->nclasses; c++) {
+    for (lull_id i = s->head[LULL_DECODE][c]; i >= 0; i = req_at(w, i)->v.next)
+      s->row[n++] = i;
+  }
+  s->row_version = s->batch.version;
+}
+
 int plan_submit(struct world *w, struct server *s)
 {
   struct lull_batch *b = &s->batch;
@@ -188,6 +201,8 @@ int plan_submit(struct world *w, struct server *s)
     b->ctx_max = s->rows ? batch_longest(s) : 0;
   if (b->chunks || s->shape.chunks)
     lend_chunks(w, s);
+  if (s->row)
+    lend_rows(w, s);
   uint64_t n = 1;
   if (s->lags) /* what it holds back may change after every step */
     s->submitted = w->now;
@@ -207,8 +222,7 @@ int plan_submit(struct world *w, struct server *s)
                            .tag = (uint64_t)s->v.id};
   int st = w->ops->submit(w->dev, &work);
   if (st != LULL_DEV_OK)
-    return base_fail(w->err, BASE_ENV, "server %d: the device refused a step (status %d)", s->v.id,
-                     st);
+    return world_refused(w, st, "server %d: the device refused a step", s->v.id);
   s->busy = 1;
   w->idle--;
   s->stops = n == 1;
@@ -254,13 +268,11 @@ int plan_submit_copy(struct world *w, struct server *s)
                            .kind = c.kind,
                            .lane = s->copy_lane,
                            .bytes = c.bytes,
-                           .tag = (uint64_t)c.id};
+                           .tag = (uint64_t)c.id,
+                           .request = c.id};
   int st = w->ops->submit(w->dev, &work);
-  if (st != LULL_DEV_OK) {
-    w->failed = 1;
-    return base_fail(w->err, BASE_ENV, "server %d: the device refused a copy (status %d)", s->v.id,
-                     st);
-  }
+  if (st != LULL_DEV_OK)
+    return world_refused(w, st, "server %d: the device refused a copy", s->v.id);
   s->copy_head = (s->copy_head + 1) % s->copy_cap;
   s->copy_n--;
   s->copying = 1;

@@ -122,7 +122,9 @@ struct req *req_new(struct world *w, const struct world_arrival *a)
   r->pending = 0;
   r->content = a->prefix;
   r->chain = NULL;
+  r->ordinal = a->ordinal;
   r->unseen = 0;
+  r->known = 0;
   r->told = 0;
   w->out->records = w->nreq;
   if (!w->cfg->drop_records)
@@ -341,6 +343,8 @@ void req_end(struct world *w, struct req *r, int fate)
   }
   if (r->chain)
     prefix_drop_chain(r);
+  if (r->known)
+    w->ops->forget(w->dev, r->v.id, fate == WORLD_DONE ? LULL_FORGET_FINISHED : LULL_FORGET_FAILED);
   r->v.kv0 = 0;
   r->v.state = fate == WORLD_DONE ? LULL_FINISHED : LULL_FAILED;
   w->unfinished--;

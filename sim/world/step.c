@@ -410,9 +410,21 @@ static void count_busy(struct world *w, struct server *s, const struct lull_comp
   lull_time kernels = c->busy - s->counted;
   if (end < c->end)
     kernels -= step_kernels(w, s, end, c->end);
-  if (s->unit == WORLD_CREDIT)
+  if (s->unit == WORLD_CREDIT && kernels > 0) /* those of a device may be fewer than the model's */
     w->out->gpu_busy[s->cfg->gpu] += kernels;
   s->counted = 0;
+}
+
+/* LATE: the lane was free since `from`, and nobody knew. */
+static void charge_late(struct world *w, const struct server *s, lull_time from)
+{
+  lull_time to = w->closing ? w->out->end : w->now;
+  if (from >= to)
+    return;
+  if (s->unit == WORLD_CREDIT)
+    account_idle(w, s, from, to);
+  else
+    account_charge(w, s, WORLD_TRAINING, (base_int128)(WORLD_CREDIT - s->unit) * (to - from));
 }
 
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c)
@@ -421,8 +433,7 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   lull_time cut = w->closing ? w->out->end : LULL_NEVER;
   uint64_t n = steps_until(sp, cut);
   if (c->status != LULL_DEV_OK)
-    return base_fail(w->err, BASE_ENV, "server %d: the device failed a step (status %d)", s->v.id,
-                     c->status);
+    return world_refused(w, c->status, "server %d: the device failed a step", s->v.id);
   if (n && take_steps(w, s, sp, n))
     return -1;
   lull_time busy_end = c->end < cut ? c->end : cut;
@@ -437,6 +448,8 @@ int step_completed(struct world *w, struct server *s, const struct lull_completi
   }
   if (!c->final)
     return 0;
+  if (c->end < w->now)
+    charge_late(w, s, c->end);
   s->busy = 0;
   w->idle++;
   stop_listening(w, s);

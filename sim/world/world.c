@@ -25,6 +25,19 @@ int world_broken(struct world *w, const char *fmt, ...)
                    text);
 }
 
+int world_refused(struct world *w, int status, const char *fmt, ...)
+{
+  char text[256];
+  const char *why = LULL_HAS(w->ops, why) && w->ops->why ? w->ops->why(w->dev) : NULL;
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  w->failed = 1;
+  return base_fail(w->err, status == LULL_DEV_DIFFERS ? BASE_INPUT : BASE_ENV, "%s (status %d)%s%s",
+                   text, status, why ? ": " : "", why ? why : "");
+}
+
 /* ------------------------------------------------------------------------------------- set-up ---
  */
 
@@ -71,6 +84,11 @@ static int init_server(struct world *w, uint32_t i)
   s->residue = calloc(c->block_tokens, sizeof *s->residue);
   if (!s->chunk || !s->lent || !s->heap || !s->heap_at || !s->slots || !s->fresh || !s->residue)
     return base_fail_memory(w->err);
+  if (w->telling) {
+    s->batch.row = s->row = calloc(c->max_seqs, sizeof *s->row);
+    if (!s->row)
+      return base_fail_memory(w->err);
+  }
   s->batch.row_tokens = c->row_tokens;
   s->batch.chunk = s->lent;
   for (uint32_t k = 0; k < c->max_seqs; k++)
@@ -91,10 +109,13 @@ static int init_server(struct world *w, uint32_t i)
                      i);
   s->lane = (lull_lane_id)lane;
   s->copy_lane = (lull_lane_id)copy;
-  if (w->ops->reserve(w->dev, c->gpu, (int64_t)c->kv_blocks * c->block_bytes))
+  int st = w->ops->reserve(w->dev, c->gpu, (int64_t)c->kv_blocks * c->block_bytes);
+  if (st == LULL_DEV_NO_MEMORY)
     return base_fail(w->err, BASE_INPUT,
                      "server %u: a KV pool of %u blocks does not fit the memory of GPU %d", i,
                      c->kv_blocks, c->gpu);
+  if (st)
+    return world_refused(w, st, "server %u: the device gives no memory of GPU %d", i, c->gpu);
   s->reserved = 1;
   return 0;
 }
@@ -164,6 +185,7 @@ static int world_init(struct world *w)
   w->njobs = cfg->njobs;
   w->window = cfg->window;
   w->stop = cfg->stop ? cfg->stop : &never;
+  w->telling = LULL_HAS(w->ops, forget) && w->ops->request && w->ops->forget;
   w->arriving = -1;
   w->deadline = cfg->drain > LULL_NEVER - cfg->window ? LULL_NEVER : cfg->window + cfg->drain;
   w->quiet_policy = !cfg->policy->event && !cfg->log;
@@ -211,6 +233,7 @@ static void world_free(struct world *w)
       w->ops->release(w->dev, s->cfg->gpu, (int64_t)s->cfg->kv_blocks * s->cfg->block_bytes);
     free(s->chunk);
     free(s->lent);
+    free(s->row);
     free(s->heap);
     free(s->heap_at);
     free(s->longest);
@@ -357,7 +380,7 @@ static int pass_time(struct world *w)
     jobs_pass_time(w, before, now);
   if (late && deliver_unheard(w))
     return -1;
-  return deliver_completions(w, n);
+  return w->due < now ? deliver_late(w, n) : deliver_completions(w, n);
 }
 
 /* All that lives ends unfinished, in the order of ids. */
@@ -423,7 +446,7 @@ int world_run(const struct world_config *cfg, struct lull_device *dev,
   struct base_error none = {0};
   struct world w = {.cfg = cfg, .dev = dev, .ops = ops, .out = out, .err = e ? e : &none};
   memset(out, 0, sizeof *out);
-  if (ops->size < sizeof *ops || ops->abi != LULL_DEVICE_ABI)
+  if (ops->size < offsetof(struct lull_device_ops, request) || ops->abi != LULL_DEVICE_ABI)
     return base_fail(e, BASE_INPUT,
                      "the device speaks another version of the contract (%u, not %d)", ops->abi,
                      LULL_DEVICE_ABI);

@@ -116,6 +116,12 @@
  * lanes' activity changes. A GPU that has no forward ticket and no micro-step but a copy is
  * exposed_transfer.
  *
+ * LATE. A device may tell of things after they were. What was due, or ended, before now is then taken
+ * in by its own time: completions by (end, lane), what else is due by (time, class); at one time
+ * completions go first, and DRAIN before arrivals. Events carry that time in `at`. From the end of a
+ * lane's last work to its delivery its GPU is idle; a job that shares it has it alone. A timer that a
+ * TIMER event sets behind its own `at`, but not after now, comes 1 us from now.
+ *
  * END. At the end of the instant in which no unfinished request is left, the window is over and no
  * arrival is pending; or at window + drain deadline, when what is unfinished is counted so; or when
  * *stop is set (partial). The paid time is end * GPUs. A step under way at the end is cut there: its
@@ -148,6 +154,8 @@ struct world_arrival {
                               server speculates */
   uint32_t phase_q16;      /* fraction of a token at first join, < 65,536; likewise */
   uint8_t cls;
+  uint32_t ordinal;        /* its place among its class's rows or items, the same in every arm: what
+                              a device that computes tokens knows it by */
   const struct world_prefix *prefix; /* NULL: nothing; the source's, which keeps it to the run's end */
 };
 
