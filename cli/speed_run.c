@@ -253,7 +253,8 @@ static int run_arm(const struct scenario *s, struct speed_figures *out, struct b
   int rc = -1;
   if (plan && !bench_open(&bench, s, &s->arm[a], &s->arm[a].candidate[0], plan, e)) {
     bench.config.log = NULL;
-    rc = timed(&bench.config, bench.device, out, e);
+    if (!bench_simulate(&bench, e))
+      rc = timed(&bench.config, bench.device, out, e);
     bench_close(&bench);
   }
   plan_free(plan);

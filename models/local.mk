@@ -30,6 +30,11 @@ liblull_a_SOURCES += \
   %D%/measured_vllm.c \
   %D%/problems.c \
   %D%/problems.h \
+  %D%/recording.c \
+  %D%/recording.h \
+  %D%/recording_calls.c \
+  %D%/recording_calls.h \
+  %D%/replay.c \
   %D%/simdev.c \
   %D%/simdev.h \
   %D%/trace.c \

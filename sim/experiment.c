@@ -69,11 +69,30 @@ static void on_ended(void *ctx, lull_id id, const struct world_record *r)
   t->sink->ended(t->sink->ctx, id, r);
 }
 
+/* The world's run on the device of the caller, or on one of its own. */
+static int run_on_device(struct bench *bench, const struct experiment_place *place,
+                         const struct experiment_device *device, struct world_result *out,
+                         struct base_error *e)
+{
+  struct lull_device *dev;
+  const struct lull_device_ops *ops;
+
+  if (!device)
+    return bench_simulate(bench, e) || world_run(&bench->config, bench->device, &simdev_ops, out, e)
+               ? -1
+               : 0;
+  if (device->open(device->ctx, place, bench->gpu, &dev, &ops, e))
+    return -1;
+  int rc = world_run(&bench->config, dev, ops, out, e);
+  return device->close(device->ctx, dev, !rc && !out->partial, e) ? -1 : rc;
+}
+
 /* The world's run between the sink's begin and end. */
 static int run_world(struct bench *bench, const struct experiment_place *place,
-                     const struct experiment_sink *sink, struct summary_collector *collector,
+                     const struct experiment_options *o, struct summary_collector *collector,
                      struct world_result *out, struct base_error *e)
 {
+  const struct experiment_sink *sink = o->sink;
   struct end_tap tap = {collector, sink};
 
   collector->cfg = &bench->config;
@@ -82,7 +101,7 @@ static int run_world(struct bench *bench, const struct experiment_place *place,
   bench->config.ended_ctx = sink ? (void *)&tap : collector;
   if (sink && sink->begin(sink->ctx, place, e))
     return -1;
-  if (world_run(&bench->config, bench->device, &simdev_ops, out, e))
+  if (run_on_device(bench, place, o->device, out, e))
     return -1;
   return sink ? sink->end(sink->ctx, out, e) : 0;
 }
@@ -125,7 +144,7 @@ static int run_one(struct walk *w, const struct plan *plan, uint32_t arm, uint32
   }
   const struct experiment_place place = {
       s, (int)arm, (int)candidate, w->x->seed[seed], plan_digest(plan), &bench.config};
-  if (run_world(&bench, &place, o->sink, &collector, &result, e) ||
+  if (run_world(&bench, &place, o, &collector, &result, e) ||
       summary_of(&collector, &result, &run->sum, e) || keep_jobs(run, &s->arm[arm], &result, e))
     goto done;
   snprintf(run->plan_digest, sizeof run->plan_digest, "%s", plan_digest(plan));

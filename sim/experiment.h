@@ -6,6 +6,7 @@
 #ifndef SIM_EXPERIMENT_H
 #define SIM_EXPERIMENT_H
 
+#include "models/simdev.h"
 #include "sim/ledger/summary.h"
 #include "sim/scenario/scenario.h"
 
@@ -31,12 +32,26 @@ struct experiment_sink {
   int (*end)(void *ctx, const struct world_result *, struct base_error *);
 };
 
+/*
+ * What runs stand on instead of simulated devices of their own. open gives a device for a run that
+ * is about to begin, with the simulated GPUs [config->ngpus] that it would have had; close takes it
+ * back: `ended` says whether the run came to its end, and only then may close fail it. Where a
+ * device is late, results differ from run to run.
+ */
+struct experiment_device {
+  void *ctx;
+  int (*open)(void *ctx, const struct experiment_place *, const struct simdev_gpu *gpu,
+              struct lull_device **, const struct lull_device_ops **, struct base_error *);
+  int (*close)(void *ctx, struct lull_device *, int ended, struct base_error *);
+};
+
 struct experiment_options {
   const char *only_arm;              /* NULL: all; the baseline is still run if a gate needs it */
   int has_seed; uint64_t seed;       /* instead of the scenario's */
   const struct plan *plan;           /* of the one seed that is run, instead of a frozen one; NULL */
   uint64_t max_repeat;               /* see world_config */
   const volatile int *stop;
+  const struct experiment_device *device; /* NULL: simulated ones */
   /* Called as work goes on; fraction in [0,1]. May be NULL. */
   void (*progress)(void *, const char *what, double fraction);
   void *progress_ctx;

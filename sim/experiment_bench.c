@@ -206,14 +206,17 @@ int bench_open(struct bench *b, const struct scenario *s, const struct scenario_
   if (plan_open(plan, classes_of(candidate), &b->cursor, &b->config.source, e))
     goto failed;
   b->cursor_open = 1;
-  b->device = simdev_create(b->gpu, (int)arm->ngpus, e);
-  if (!b->device)
-    goto failed;
   return 0;
 
 failed:
   bench_close(b);
   return -1;
+}
+
+int bench_simulate(struct bench *b, struct base_error *e)
+{
+  b->device = simdev_create(b->gpu, (int)b->config.ngpus, e);
+  return b->device ? 0 : -1;
 }
 
 void bench_close(struct bench *b)

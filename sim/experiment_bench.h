@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The bench on which one run stands: the world's configuration, a simulated device and a cursor on
+ * The bench on which one run stands: the world's configuration, the GPUs to simulate and a cursor on
  * the frozen plan, all made from one candidate of a scenario's arm; and the digest of its decision
  * log.
  */
@@ -12,7 +12,7 @@
 
 struct bench {
   struct world_config config; /* log goes to the digest; max_repeat, stop, progress: caller's */
-  struct lull_device *device;
+  struct lull_device *device; /* NULL before bench_simulate */
   struct world_class *cls; /* owned, as all below */
   struct world_server *server;
   struct simdev_gpu *gpu;
@@ -25,6 +25,8 @@ struct bench {
 int bench_open(struct bench *b, const struct scenario *s, const struct scenario_arm *arm,
                const struct scenario_candidate *candidate, const struct plan *plan,
                struct base_error *e);
+/* The simulated device of these GPUs, which the bench keeps. */
+int bench_simulate(struct bench *b, struct base_error *e);
 /* XXH3-128 over the decision log so far, lower-case hex. A line is written as time (8 bytes, as
  * all integers little-endian), server (2), kind (1), a (8), b (8), length of the text or
  * 0xffffffff for none (4), text. */

@@ -28,6 +28,7 @@ suites = \
   %D%/check_policies \
   %D%/check_policies_plan \
   %D%/check_problems \
+  %D%/check_recording \
   %D%/check_report \
   %D%/check_requests \
   %D%/check_safetensors \
@@ -209,10 +210,11 @@ AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
 # Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
 # build with --enable-fuzzing by `make fuzz`, FUZZ_SECONDS each.
 FUZZ_SECONDS = 20
-fuzz_targets = checkpoint measured safetensors scenario tables tokenizer trace
+fuzz_targets = checkpoint measured recording safetensors scenario tables tokenizer trace
 replays = \
   %D%/fuzz/replay_checkpoint \
   %D%/fuzz/replay_measured \
+  %D%/fuzz/replay_recording \
   %D%/fuzz/replay_safetensors \
   %D%/fuzz/replay_scenario \
   %D%/fuzz/replay_tables \
@@ -221,6 +223,7 @@ replays = \
 check_PROGRAMS += $(replays)
 %C%_fuzz_replay_checkpoint_SOURCES = %D%/fuzz/fuzz_checkpoint.c %D%/fuzz/replay.c
 %C%_fuzz_replay_measured_SOURCES = %D%/fuzz/fuzz_measured.c %D%/fuzz/replay.c
+%C%_fuzz_replay_recording_SOURCES = %D%/fuzz/fuzz_recording.c %D%/fuzz/replay.c
 %C%_fuzz_replay_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c %D%/fuzz/replay.c
 %C%_fuzz_replay_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c %D%/fuzz/replay.c
 %C%_fuzz_replay_tables_SOURCES = %D%/fuzz/fuzz_tables.c %D%/fuzz/replay.c
@@ -230,6 +233,7 @@ check_PROGRAMS += $(replays)
 EXTRA_PROGRAMS += \
   %D%/fuzz/fuzz_checkpoint \
   %D%/fuzz/fuzz_measured \
+  %D%/fuzz/fuzz_recording \
   %D%/fuzz/fuzz_safetensors \
   %D%/fuzz/fuzz_scenario \
   %D%/fuzz/fuzz_tables \
@@ -239,6 +243,8 @@ EXTRA_PROGRAMS += \
 %C%_fuzz_fuzz_checkpoint_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_measured_SOURCES = %D%/fuzz/fuzz_measured.c
 %C%_fuzz_fuzz_measured_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+%C%_fuzz_fuzz_recording_SOURCES = %D%/fuzz/fuzz_recording.c
+%C%_fuzz_fuzz_recording_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_safetensors_SOURCES = %D%/fuzz/fuzz_safetensors.c
 %C%_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 %C%_fuzz_fuzz_scenario_SOURCES = %D%/fuzz/fuzz_scenario.c
