@@ -31,6 +31,10 @@ liblull_a_SOURCES += \
   %D%/cpu/vec_avx2.inc \
   %D%/cpu/vec_avx512.inc \
   %D%/cpu/vec_scalar.inc \
+  %D%/device.c \
+  %D%/device.h \
+  %D%/device_inner.h \
+  %D%/device_lane.c \
   %D%/draw.c \
   %D%/draw.h \
   %D%/engine.c \

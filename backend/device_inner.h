@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the files device*.c share. */
+#ifndef BACKEND_DEVICE_INNER_H
+#define BACKEND_DEVICE_INNER_H
+
+#include <pthread.h>
+
+#define HASH_NONFATAL_OOM 1 /* an element that could not be added has no hh.tbl */
+#include <uthash.h>
+
+#include "backend/device.h"
+
+/* IDLE -> GIVEN (submit) -> RUNNING (its thread took it) -> DONE (completion ready) -> IDLE (told).
+ */
+enum lane_state { LANE_IDLE, LANE_GIVEN, LANE_RUNNING, LANE_DONE };
+
+struct device_lane {
+  struct lull_device *d;
+  lull_lane_id id;
+  int gpu;
+  uint8_t kind;
+  pthread_t thread;
+  pthread_cond_t given;
+  volatile int stop; /* atomic: what a step looks at between layers */
+
+  /* under the device's lock */
+  int state; /* enum lane_state */
+  int dead;  /* its thread is gone */
+  struct lull_work work;
+  lull_time submitted; /* the device's now at that time */
+  struct lull_completion done;
+  struct base_error error; /* where done.status is not good */
+
+  /* the thread's, while it runs */
+  lull_time began;            /* when it took the work */
+  struct engine_chunk *chunk; /* [max_seqs] */
+  struct engine_token *out;   /* [2 * max_seqs] */
+  int32_t *token;             /* [2 * max_seqs]: what the completion points to */
+};
+
+/* A request that the world told of. */
+struct device_request {
+  UT_hash_handle hh;
+  lull_id id;
+  int gpu;
+  uint64_t key;
+  uint32_t prompt;
+};
+
+struct lull_device {
+  struct device_options o;
+  int ngpus, nlanes, quit;
+  struct device_gpu *gpu;
+  int64_t *reserved; /* bytes by GPU */
+  pthread_mutex_t lock;
+  pthread_cond_t told; /* a lane is done */
+  int64_t start_ns;    /* of the clock; 0: it has not begun */
+  lull_time now;
+  struct device_lane *lane[LULL_LANES];
+  struct device_request *requests; /* hash by id; the world's thread alone */
+  struct device_stats stats;
+  char why[sizeof((struct base_error *)0)->text];
+};
+
+/* Picoseconds since the clock began; with the lock held. */
+lull_time device_clock(struct lull_device *d);
+/* A lane with its thread. NULL with *e. */
+struct device_lane *device_lane_open(struct lull_device *d, int gpu, int kind,
+                                     struct base_error *e);
+/* Its thread has ended when this returns; d->quit is set. */
+void device_lane_close(struct device_lane *l);
+
+#endif

@@ -1,0 +1,736 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The device contract, on the simulated device and on the real one alike where the rule is the
+ * same; what only a real one can do: fail, and lose a thread. Its engine is a toy. Then whole runs
+ * of the world on it, in real time, under policies that are nasty.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/device.h"
+#include "models/recording.h"
+#include "models/simdev.h"
+#include "tests/fuzz_rows.h"
+#include "tests/outcome.h"
+#include "tests/random_scenario.h"
+#include "tests/scratch.h"
+#include "tests/suite.h"
+#include "tests/toy_engine.h"
+
+enum { SIM, REAL, KINDS };
+enum { BLOCK = 4, PAGES = 64, SEQS = 8, LAYERS = 20, MEMORY = 1000 };
+#define MS ((lull_time)1000000000) /* ps */
+
+/* A device with one GPU, its lanes, and a batch. */
+struct bed {
+  int kind;
+  struct lull_device *dev;
+  const struct lull_device_ops *ops;
+  struct cost_model *cost;
+  struct engine *engine;
+  struct toy_options toy;
+  struct device_trainer trainer;
+  int serve, copy, train;
+  int micro_steps;
+  struct lull_chunk chunk;
+  lull_id row[2];
+  struct lull_batch batch;
+};
+
+static int micro_step(void *ctx, struct base_error *e)
+{
+  struct bed *b = ctx;
+  return ++b->micro_steps > 3 ? base_fail(e, BASE_ENV, "no more data") : 0;
+}
+
+static void make_sim(struct bed *b, struct base_error *e)
+{
+  /* a step lasts 8 ms, a copy of a byte a millisecond */
+  b->cost = cost_from_analytic(&(struct cost_analytic){.base = 8 * MS / LULL_TICK_PS}, LAYERS, e);
+  ck_assert_ptr_nonnull(b->cost);
+  const struct simdev_gpu g = {.memory_bytes = MEMORY,
+                               .copy_bytes_per_s = 1000,
+                               .cost = b->cost,
+                               .layers = LAYERS,
+                               .contended_ps = LULL_TICK_PS};
+  b->dev = simdev_create(&g, 1, e);
+  b->ops = &simdev_ops;
+}
+
+static void make_real(struct bed *b, struct base_error *e)
+{
+  if (!b->toy.layers)
+    b->toy.layers = LAYERS;
+  if (!b->toy.step_ns)
+    b->toy.step_ns = b->toy.copy_ns = 8000000;
+  b->toy.engine = (struct engine_options){.block_tokens = BLOCK,
+                                          .pages = PAGES,
+                                          .host_pages = PAGES,
+                                          .max_tokens = 64,
+                                          .max_seqs = SEQS};
+  b->engine = toy_engine_create(&b->toy);
+  b->trainer = (struct device_trainer){.ctx = b, .micro_step = micro_step};
+  const struct device_gpu g = {.engine = b->engine,
+                               .vocab = 997,
+                               .max_seqs = SEQS,
+                               .memory_bytes = MEMORY,
+                               .held_bytes = 400,
+                               .trainer = &b->trainer};
+  b->dev = device_create(&g, 1, &(struct device_options){.seed = 5}, e);
+  b->ops = &device_ops;
+}
+
+/* With a request 0 of 6 prompt tokens whose first chunk, of all of them, is the batch. */
+static struct bed *bed_open(int kind, const struct toy_options *toy)
+{
+  struct base_error e = {0};
+  struct bed *b = calloc(1, sizeof *b);
+  ck_assert_ptr_nonnull(b);
+  b->kind = kind;
+  if (toy)
+    b->toy = *toy;
+  if (kind == SIM)
+    make_sim(b, &e);
+  else
+    make_real(b, &e);
+  ck_assert_msg(b->dev != NULL, "%s", e.text);
+  const int gpu = 0;
+  b->serve = b->ops->lane_open(b->dev, &gpu, 1, LULL_LANE_SERVE);
+  b->copy = b->ops->lane_open(b->dev, &gpu, 1, LULL_LANE_COPY);
+  b->train = b->ops->lane_open(b->dev, &gpu, 1, LULL_LANE_TRAIN);
+  ck_assert(b->serve == 0 && b->copy == 1 && b->train == 2);
+  const struct lull_device_request who = {
+      .size = sizeof who, .lane = (lull_lane_id)b->serve, .key = 77, .prompt = 6, .output = 8};
+  if (kind == REAL)
+    ck_assert_int_eq(b->ops->request(b->dev, 0, &who), 0);
+  b->chunk = (struct lull_chunk){.request = 0, .start = 0, .tokens = 6};
+  b->batch = (struct lull_batch){.row_tokens = 1,
+                                 .chunks = 1,
+                                 .chunk_tokens = 6,
+                                 .chunk_ends = 1,
+                                 .chunk_work = 21,
+                                 .chunk = &b->chunk,
+                                 .row = b->row};
+  return b;
+}
+
+static void bed_close(struct bed *b)
+{
+  if (b->kind == SIM)
+    simdev_destroy(b->dev);
+  else
+    device_destroy(b->dev);
+  if (b->kind == REAL)
+    ck_assert_uint_eq(toy_sequences(b->engine), 0);
+  engine_destroy(b->engine);
+  cost_free(b->cost);
+  free(b);
+}
+
+static struct lull_work forward(const struct bed *b)
+{
+  return (struct lull_work){.size = sizeof(struct lull_work),
+                            .kind = LULL_WORK_FORWARD,
+                            .lane = (lull_lane_id)b->serve,
+                            .batch = &b->batch,
+                            .repeat = 1,
+                            .tag = 9};
+}
+
+static struct lull_work copy(const struct bed *b, int kind)
+{
+  return (struct lull_work){.size = sizeof(struct lull_work),
+                            .kind = (uint8_t)kind,
+                            .lane = (lull_lane_id)b->copy,
+                            .bytes = 5,
+                            .tag = 3,
+                            .request = 0};
+}
+
+static int submit(struct bed *b, struct lull_work w)
+{
+  return b->ops->submit(b->dev, &w);
+}
+
+/* Waits for the next completion, however often it comes back with nothing. */
+static struct lull_completion next(struct bed *b)
+{
+  struct lull_completion c[4];
+  int n = 0;
+  while (!n)
+    n = b->ops->wait(b->dev, LULL_NEVER, c, 4);
+  ck_assert_int_eq(n, 1);
+  return c[0];
+}
+
+/* Until a moment. Nothing may be told. */
+static void pass(struct bed *b, lull_time until)
+{
+  struct lull_completion c[4];
+  while (b->ops->now(b->dev) < until)
+    ck_assert_int_eq(b->ops->wait(b->dev, until, c, 4), 0);
+}
+
+/* The batch becomes request 0 as a row, after its prompt. */
+static void make_row(struct bed *b, uint32_t kv)
+{
+  b->batch.chunks = b->batch.chunk_tokens = b->batch.chunk_ends = 0;
+  b->batch.chunk_work = 0;
+  b->batch.rows = 1;
+  b->batch.ctx_q16 = (int64_t)kv << 16;
+  b->batch.ctx_inc_q16 = 1 << 16;
+  b->batch.version++;
+}
+
+/* ------------------------------------------------------------------------------- alike on both ---
+ */
+
+START_TEST(a_step)
+{
+  struct bed *b = bed_open(_i, NULL);
+  ck_assert_int_eq(b->ops->now(b->dev), 0);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  ck_assert_int_eq(b->ops->now(b->dev), 0);
+  struct lull_completion c = next(b);
+  ck_assert(c.tag == 9 && c.lane == b->serve && c.kind == LULL_WORK_FORWARD);
+  ck_assert(c.final && !c.aborted && c.status == LULL_DEV_OK && c.span.steps == 1);
+  ck_assert(c.span.first_end == c.end && c.span.last_end == c.end);
+  ck_assert(c.end > 7 * MS && c.end <= b->ops->now(b->dev));
+  ck_assert(c.busy > 7 * MS && c.busy <= c.end);
+  if (_i == REAL)
+    ck_assert_int_eq(c.tokens[0], toy_token(77, 6));
+  make_row(b, 6);
+  lull_time start = b->ops->now(b->dev);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  c = next(b);
+  ck_assert(c.final && c.end > start && c.span.steps == 1);
+  if (_i == REAL)
+    ck_assert_int_eq(c.tokens[0], toy_token(77, 7));
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(refused)
+{
+  struct bed *b = bed_open(_i, NULL);
+  struct lull_work w = forward(b);
+  w.lane = 7;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
+  w.lane = (lull_lane_id)b->copy;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
+  w = forward(b);
+  w.repeat = 0;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
+  w = forward(b);
+  w.batch = NULL;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
+  w = forward(b);
+  b->batch.chunks = 0;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
+  b->batch.chunks = 1;
+  w.kind = LULL_WORK_ADAPTER_LOAD;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_UNSUPPORTED);
+  w = forward(b);
+  w.size = 8;
+  ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  ck_assert_int_eq(submit(b, forward(b)), LULL_DEV_BAD_CALL); /* full */
+  ck_assert(next(b).final);
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(lanes)
+{
+  struct bed *b = bed_open(_i, NULL);
+  const int gpu[2] = {0, 1};
+  ck_assert_int_eq(b->ops->lane_open(b->dev, gpu, 2, LULL_LANE_SERVE), LULL_DEV_UNSUPPORTED);
+  ck_assert_int_eq(b->ops->lane_open(b->dev, gpu + 1, 1, LULL_LANE_SERVE), LULL_DEV_BAD_CALL);
+  ck_assert_int_eq(b->ops->depth(b->dev), 1);
+  ck_assert_uint_ge(b->ops->max_repeat(b->dev), 1);
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(the_clock)
+{
+  struct bed *b = bed_open(_i, NULL);
+  struct lull_completion c[4];
+  ck_assert_int_eq(b->ops->wait(b->dev, 0, c, 4), 0); /* a poll */
+  ck_assert_int_eq(b->ops->now(b->dev), 0);
+  pass(b, 3 * MS);
+  lull_time now = b->ops->now(b->dev);
+  ck_assert_int_ge(now, 3 * MS);
+  ck_assert_int_eq(b->ops->wait(b->dev, now - 1, c, 4), LULL_DEV_BAD_CALL);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  ck_assert_int_eq(b->ops->wait(b->dev, now, c, 4), 0);
+  ck_assert_int_eq(b->ops->now(b->dev), now);
+  uint64_t steps = 7;
+  lull_time at = 0;
+  b->ops->progress(b->dev, (lull_lane_id)b->serve, &steps, &at);
+  ck_assert_uint_eq(steps, 0);
+  pass(b, now + MS);
+  ck_assert_int_gt(next(b).end, now + MS);
+  bed_close(b);
+}
+END_TEST
+
+/* A step that is stopped between layers is lost; it can be asked for again. */
+START_TEST(safe_point)
+{
+  struct bed *b = bed_open(_i, NULL);
+  pass(b, MS);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  b->ops->interrupt(b->dev, (lull_lane_id)b->serve, LULL_AT_SAFEPOINT); /* at a boundary: nothing */
+  ck_assert_int_eq(next(b).aborted, 0);
+  make_row(b, 6);
+  lull_time start = b->ops->now(b->dev);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  pass(b, start + MS);
+  b->ops->interrupt(b->dev, (lull_lane_id)b->serve, LULL_AT_SAFEPOINT);
+  struct lull_completion c = next(b);
+  ck_assert(c.final && c.aborted && c.status == LULL_DEV_OK && !c.span.steps);
+  ck_assert(c.end > start + MS && c.end <= b->ops->now(b->dev));
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  c = next(b);
+  ck_assert(c.final && !c.aborted && c.span.steps == 1);
+  if (_i == REAL)
+    ck_assert_int_eq(c.tokens[0], toy_token(77, 7));
+  b->ops->interrupt(b->dev, (lull_lane_id)b->serve, LULL_AT_SAFEPOINT); /* free: nothing */
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(at_the_boundary)
+{
+  struct bed *b = bed_open(_i, NULL);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  pass(b, MS);
+  b->ops->interrupt(b->dev, (lull_lane_id)b->serve, LULL_AT_BOUNDARY);
+  struct lull_completion c = next(b);
+  ck_assert(c.final && !c.aborted && c.span.steps == 1);
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(memory)
+{
+  struct bed *b = bed_open(_i, NULL);
+  int64_t room = _i == SIM ? MEMORY : MEMORY - 400;
+  ck_assert_int_eq(b->ops->reserve(b->dev, 0, room + 1), LULL_DEV_NO_MEMORY);
+  ck_assert_int_eq(b->ops->reserve(b->dev, 0, room - 100), LULL_DEV_OK);
+  ck_assert_int_eq(b->ops->reserve(b->dev, 0, 101), LULL_DEV_NO_MEMORY);
+  b->ops->release(b->dev, 0, 1);
+  ck_assert_int_eq(b->ops->reserve(b->dev, 0, 101), LULL_DEV_OK);
+  ck_assert_int_eq(b->ops->reserve(b->dev, 1, 1), LULL_DEV_BAD_CALL);
+  ck_assert_int_eq(b->ops->reserve(b->dev, 0, -1), LULL_DEV_BAD_CALL);
+  bed_close(b);
+}
+END_TEST
+
+/* A copy beside a step: what ends first is told first, and one does not hold up the other. */
+START_TEST(copies)
+{
+  struct bed *b = bed_open(_i, NULL);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  ck_assert(next(b).final);
+  ck_assert_int_eq(submit(b, copy(b, LULL_WORK_COPY_OUT)), 0);
+  struct lull_completion c = next(b);
+  ck_assert(c.kind == LULL_WORK_COPY_OUT && c.final && c.tag == 3 && c.lane == b->copy);
+  ck_assert(c.busy > 0 && c.status == LULL_DEV_OK);
+  ck_assert_int_eq(submit(b, copy(b, LULL_WORK_COPY_IN)), 0);
+  ck_assert(next(b).kind == LULL_WORK_COPY_IN);
+  make_row(b, 6);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  ck_assert(next(b).span.steps == 1);
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(training)
+{
+  struct bed *b = bed_open(_i, NULL);
+  struct lull_work w = {.size = sizeof w,
+                        .kind = LULL_WORK_TRAIN_MICRO,
+                        .lane = (lull_lane_id)b->train,
+                        .ticks = 100};
+  for (int i = 0; i < 3; i++) {
+    ck_assert_int_eq(submit(b, w), 0);
+    struct lull_completion c = next(b);
+    ck_assert(c.kind == LULL_WORK_TRAIN_MICRO && c.final && c.end > 0 && !c.status);
+  }
+  if (_i == REAL) {
+    ck_assert_int_eq(submit(b, w), 0);
+    ck_assert_int_eq(next(b).status, LULL_DEV_IO);
+    ck_assert_str_eq(b->ops->why(b->dev), "GPU 0: no more data");
+    w.kind = LULL_WORK_OPTIMIZER; /* the trainer has none */
+    ck_assert_int_eq(submit(b, w), LULL_DEV_UNSUPPORTED);
+  }
+  bed_close(b);
+}
+END_TEST
+
+/* -------------------------------------------------------------------------------- the real one ---
+ */
+
+START_TEST(requests)
+{
+  struct bed *b = bed_open(REAL, NULL);
+  struct lull_device_request who = {
+      .size = sizeof who, .lane = 0, .key = 5, .prompt = 3, .output = 1};
+  ck_assert_int_eq(b->ops->request(b->dev, 0, &who), LULL_DEV_BAD_CALL); /* known */
+  who.lane = 1;
+  ck_assert_int_eq(b->ops->request(b->dev, 1, &who), LULL_DEV_BAD_CALL); /* a copy lane */
+  who.lane = 0;
+  ck_assert_int_eq(b->ops->request(b->dev, 1, &who), 0);
+  ck_assert_uint_eq(toy_sequences(b->engine), 2);
+  uint32_t n;
+  const int32_t *t = engine_tokens(b->engine, 1, &n);
+  ck_assert_uint_eq(n, 3);
+  for (uint32_t i = 0; i < n; i++)
+    ck_assert_int_eq(t[i], device_prompt_token(5, 5, i, 997));
+  b->ops->forget(b->dev, 1, LULL_FORGET_FAILED);
+  b->ops->forget(b->dev, 1, LULL_FORGET_FAILED);
+  ck_assert_uint_eq(toy_sequences(b->engine), 1);
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  ck_assert(next(b).final);
+  b->ops->forget(b->dev, 0, LULL_FORGET_KV); /* all of it is computed again, with what came of it */
+  b->chunk.tokens = 7;
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  struct lull_completion c = next(b);
+  ck_assert_int_eq(c.tokens[0], toy_token(77, 7));
+  bed_close(b);
+}
+END_TEST
+
+/* Every token of the vocabulary, no other; another seed and another key have others. */
+START_TEST(prompts)
+{
+  uint32_t seen[5] = {0}, equal = 0;
+  for (uint32_t i = 0; i < 5000; i++) {
+    int32_t t = device_prompt_token(1, 2, i, 5);
+    ck_assert(t >= 0 && t < 5);
+    seen[t]++;
+    equal += t == device_prompt_token(1, 3, i, 5);
+    equal += t == device_prompt_token(2, 2, i, 5);
+  }
+  for (int i = 0; i < 5; i++)
+    ck_assert(seen[i] > 850 && seen[i] < 1150);
+  ck_assert(equal > 1700 && equal < 2300);
+}
+END_TEST
+
+START_TEST(engine_fails)
+{
+  struct bed *b = bed_open(REAL, &(struct toy_options){.fail_at = 1});
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  struct lull_completion c = next(b);
+  ck_assert(c.final && c.status == LULL_DEV_IO && !c.span.steps && c.end > 0);
+  ck_assert_str_eq(b->ops->why(b->dev), "GPU 0: the toy is broken at work 1");
+  ck_assert_int_eq(submit(b, forward(b)), 0); /* the lane lives */
+  ck_assert_int_eq(next(b).status, LULL_DEV_OK);
+  bed_close(b);
+}
+END_TEST
+
+START_TEST(thread_dies)
+{
+  struct bed *b = bed_open(REAL, &(struct toy_options){.exit_at = 1});
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  struct lull_completion c = next(b);
+  ck_assert(c.final && c.status == LULL_DEV_IO);
+  ck_assert_str_eq(b->ops->why(b->dev), "GPU 0: the thread of its lane has ended");
+  ck_assert_int_eq(submit(b, forward(b)), LULL_DEV_IO);
+  ck_assert_str_eq(b->ops->why(b->dev), "GPU 0: the thread of lane 0 has ended");
+  bed_close(b);
+}
+END_TEST
+
+/* Work under way when the device goes. */
+START_TEST(destroyed_at_work)
+{
+  struct bed *b = bed_open(REAL, &(struct toy_options){.step_ns = 900000000, .layers = 900});
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  pass(b, 2 * MS);
+  bed_close(b); /* not 900 ms later, which nobody measures here */
+}
+END_TEST
+
+START_TEST(too_heavy)
+{
+  struct base_error e = {0};
+  const struct device_gpu g = {.memory_bytes = 10, .held_bytes = 11};
+  ck_assert_ptr_null(device_create(&g, 1, &(struct device_options){0}, &e));
+  ck_assert(e.code == BASE_INPUT && strstr(e.text, "10 bytes"));
+}
+END_TEST
+
+/* ------------------------------------------------------------------------- the world in real time
+ * ---
+ */
+
+/* The real device, held to what a device must find true. */
+static struct fuzz_rows rows;
+static struct lull_device *spied;
+
+static int spy_request(struct lull_device *d, lull_id id, const struct lull_device_request *who)
+{
+  if (fuzz_rows_request(&rows, id, who))
+    return LULL_DEV_IO;
+  return device_ops.request(d, id, who);
+}
+
+static void spy_forget(struct lull_device *d, lull_id id, int how)
+{
+  fuzz_rows_forget(&rows, id, how);
+  device_ops.forget(d, id, how);
+}
+
+static int spy_submit(struct lull_device *d, const struct lull_work *w)
+{
+  if (fuzz_rows_submit(&rows, w))
+    return LULL_DEV_IO;
+  return device_ops.submit(d, w);
+}
+
+static int spy_wait(struct lull_device *d, lull_time until, struct lull_completion *c, int max)
+{
+  int n = device_ops.wait(d, until, c, max);
+  for (int i = 0; i < n; i++)
+    fuzz_rows_completed(&rows, &c[i]);
+  return n;
+}
+
+static const char *spy_why(struct lull_device *d)
+{
+  return rows.wrong[0] ? rows.wrong : device_ops.why(d);
+}
+
+/* What finished under a key is what the toy says, whatever became of it on the way. */
+static void finished(void *ctx, uint64_t key, const int32_t *token, uint32_t prompt, uint32_t n)
+{
+  int *good = ctx;
+  for (uint32_t i = 0; i < n; i++)
+    *good &= token[i] == (i < prompt ? device_prompt_token(9, key, i, 997) : toy_token(key, i));
+}
+
+static int trains(void *ctx, struct base_error *e)
+{
+  (void)ctx, (void)e;
+  return 0;
+}
+
+struct real_run {
+  struct outcome o;
+  struct device_stats stats;
+  int good;
+};
+
+static void run_real(struct random_scenario *s, struct recorder *rec, const struct toy_options *toy,
+                     struct real_run *x)
+{
+  static const struct device_trainer trainer = {.micro_step = trains};
+  struct device_gpu gpu[RANDOM_SERVERS] = {{0}};
+  struct world_config cfg = s->cfg;
+  struct lull_device_ops spy = device_ops;
+  struct lull_device *dev;
+  const struct lull_device_ops *ops;
+  *x = (struct real_run){.good = 1};
+  for (uint32_t i = 0; i < cfg.nservers; i++) {
+    const struct world_server *v = &s->server[i];
+    struct toy_options o = *toy;
+    o.engine = (struct engine_options){.block_tokens = v->block_tokens,
+                                       .pages = v->kv_blocks,
+                                       .host_pages = 1 << 20,
+                                       .max_tokens = v->token_budget + v->max_seqs,
+                                       .max_seqs = v->max_seqs};
+    gpu[v->gpu] = (struct device_gpu){.engine = toy_engine_create(&o),
+                                      .vocab = 997,
+                                      .max_seqs = v->max_seqs,
+                                      .memory_bytes = s->gpu[v->gpu].memory_bytes,
+                                      .trainer = &trainer};
+    ck_assert_ptr_nonnull(gpu[v->gpu].engine);
+  }
+  const struct device_options options = {.seed = 9, .finished = finished, .finished_ctx = &x->good};
+  spied = device_create(gpu, (int)cfg.ngpus, &options, &x->o.e);
+  ck_assert_ptr_nonnull(spied);
+  rows = (struct fuzz_rows){0};
+  spy.request = spy_request;
+  spy.forget = spy_forget;
+  spy.submit = spy_submit;
+  spy.wait = spy_wait;
+  spy.why = spy_why;
+  dev = spied;
+  ops = &spy;
+  const struct recording_run run = {"a", "", s->seed, "p"};
+  if (rec)
+    ck_assert_int_eq(recorder_begin(rec, &run, spied, &spy, &dev, &ops, &x->o.e), 0);
+  cfg.log = outcome_line;
+  cfg.log_ctx = &x->o;
+  random_scenario_rewind(s);
+  x->o.rc = world_run(&cfg, dev, ops, &x->o.r, &x->o.e);
+  if (rec)
+    ck_assert_int_eq(recorder_end(rec, &x->o.e), 0);
+  device_get_stats(spied, &x->stats);
+  device_destroy(spied);
+  for (uint32_t i = 0; i < cfg.nservers; i++) {
+    ck_assert_uint_eq(toy_sequences(gpu[i].engine), 0);
+    engine_destroy(gpu[i].engine);
+  }
+  fuzz_rows_free(&rows);
+}
+
+/* Neither speculation nor shared blocks: an engine has none. */
+static int is_plain(const struct random_scenario *s)
+{
+  for (uint32_t i = 0; i < s->cfg.nservers; i++) {
+    if (s->server[i].row_tokens > 1 || s->server[i].prefix_caching)
+      return 0;
+  }
+  return 1;
+}
+
+static void check_sums(const struct world_result *r, const struct world_config *cfg)
+{
+  base_int128 all = 0;
+  for (int k = 0; k < WORLD_ACCOUNTS; k++)
+    all += r->account[k];
+  ck_assert(all == r->paid && r->paid == (base_int128)12 * r->end * cfg->ngpus);
+  for (uint64_t i = 0; i < r->records; i++) {
+    const struct world_record *q = &r->record[i];
+    ck_assert((q->fate == WORLD_DONE) == (q->generated == q->output));
+    ck_assert(q->fate != WORLD_DONE ||
+              (q->arrival <= q->first_chunk && q->first_chunk < q->first_token &&
+               q->first_token <= q->last_token));
+  }
+}
+
+static struct random_scenario *scenario(uint64_t seed)
+{
+  struct base_error e = {0};
+  struct random_scenario *s = random_scenario_create(seed, &e);
+  ck_assert_msg(s != NULL, "%s", e.text);
+  return s;
+}
+
+/* The text of a watchdog: real time may drive a nasty policy where simulated time does not. */
+static int is_watchdog(const struct base_error *e)
+{
+  return strstr(e->text, "stalled") || strstr(e->text, "makes no progress") ||
+         strstr(e->text, "only waits") || strstr(e->text, "come to rest");
+}
+
+START_TEST(world_on_it)
+{
+  enum { SEEDS = 150 };
+  const struct toy_options toy = {.step_ns = 20000, .copy_ns = 20000, .layers = 2};
+  uint64_t runs = 0, steps = 0, aborts = 0, swaps = 0, finished = 0, micro = 0;
+  for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    struct random_scenario *s = scenario(seed);
+    struct base_error e = {0};
+    struct real_run x;
+    struct outcome again = {0};
+    char why[1400];
+    if (!is_plain(s)) {
+      random_scenario_destroy(s);
+      continue;
+    }
+    s->cfg.drain = s->cfg.drain == LULL_NEVER ? LULL_NEVER : 100 * MS;
+    const char *path = scratch_path("real.lull");
+    struct recorder *rec = recorder_open(path, "s", "toy", &e);
+    ck_assert_ptr_nonnull(rec);
+    run_real(s, rec, &toy, &x);
+    ck_assert_int_eq(recorder_close(rec, &e), 0);
+    ck_assert_msg(!x.o.rc || is_watchdog(&x.o.e), "seed %d: %s", (int)seed, x.o.e.text);
+    ck_assert_msg(x.good, "seed %d: other tokens", (int)seed);
+    if (!x.o.rc) {
+      check_sums(&x.o.r, &s->cfg);
+      runs++;
+      steps += x.stats.steps;
+      aborts += x.o.r.aborts;
+      swaps += x.stats.copies;
+      finished += x.stats.finished;
+      for (uint32_t i = 0; i < s->cfg.njobs; i++)
+        micro += x.o.r.job[i].micro_steps;
+    }
+    struct replay *rp = replay_open(path, "s", &e);
+    ck_assert_msg(rp != NULL, "%s", e.text);
+    struct lull_device *dev;
+    const struct lull_device_ops *ops;
+    const struct recording_run run = {"a", "", s->seed, "p"};
+    struct world_config cfg = s->cfg;
+    cfg.log = outcome_line;
+    cfg.log_ctx = &again;
+    random_scenario_rewind(s);
+    ck_assert_int_eq(replay_begin(rp, &run, &dev, &ops, &e), 0);
+    again.rc = world_run(&cfg, dev, ops, &again.r, &again.e);
+    ck_assert_msg(again.rc || !replay_end(rp, &e), "%s", e.text);
+    ck_assert_msg(!outcome_differ(&x.o, &again, &s->cfg, 0, why, sizeof why), "seed %d: %s",
+                  (int)seed, why);
+    replay_close(rp);
+    outcome_free(&again);
+    outcome_free(&x.o);
+    random_scenario_destroy(s);
+  }
+  ck_assert_msg(runs > SEEDS / 4 && steps > 20 * runs && aborts && swaps > runs / 4 &&
+                    finished > runs && micro,
+                "%d runs, %d steps, %d aborts, %d copies, %d finished, %d micro-steps", (int)runs,
+                (int)steps, (int)aborts, (int)swaps, (int)finished, (int)micro);
+}
+END_TEST
+
+/* A run whose engine fails, or whose thread ends, fails: it does not hang. */
+START_TEST(world_fails)
+{
+  const struct toy_options toy[] = {{.step_ns = 20000, .layers = 2, .fail_at = 5},
+                                    {.step_ns = 20000, .layers = 2, .exit_at = 5}};
+  const char *const said[] = {"the toy is broken at work 5", "the thread of its lane has ended"};
+  uint64_t seed = 1;
+  struct random_scenario *s = scenario(seed);
+  while (!is_plain(s) || s->cfg.nservers > 1 || s->narrivals < 5) {
+    random_scenario_destroy(s);
+    s = scenario(++seed);
+  }
+  for (int i = 0; i < 2; i++) {
+    struct real_run x;
+    run_real(s, NULL, &toy[i], &x);
+    ck_assert_int_eq(x.o.rc, -1);
+    ck_assert_int_eq(x.o.e.code, BASE_ENV);
+    ck_assert_msg(strstr(x.o.e.text, said[i]) != NULL, "%s", x.o.e.text);
+    outcome_free(&x.o);
+  }
+  random_scenario_destroy(s);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("device");
+  TCase *both = tcase_create("contract");
+  tcase_add_loop_test(both, a_step, 0, KINDS);
+  tcase_add_loop_test(both, refused, 0, KINDS);
+  tcase_add_loop_test(both, lanes, 0, KINDS);
+  tcase_add_loop_test(both, the_clock, 0, KINDS);
+  tcase_add_loop_test(both, safe_point, 0, KINDS);
+  tcase_add_loop_test(both, at_the_boundary, 0, KINDS);
+  tcase_add_loop_test(both, memory, 0, KINDS);
+  tcase_add_loop_test(both, copies, 0, KINDS);
+  tcase_add_loop_test(both, training, 0, KINDS);
+  suite_add_tcase(suite, both);
+  TCase *real = tcase_create("real");
+  tcase_add_test(real, requests);
+  tcase_add_test(real, prompts);
+  tcase_add_test(real, engine_fails);
+  tcase_add_test(real, thread_dies);
+  tcase_add_test(real, destroyed_at_work);
+  tcase_add_test(real, too_heavy);
+  suite_add_tcase(suite, real);
+  TCase *world = tcase_create("world");
+  tcase_add_checked_fixture(world, scratch_open, scratch_close);
+  tcase_set_timeout(world, 240);
+  tcase_add_test(world, world_on_it);
+  tcase_add_test(world, world_fails);
+  suite_add_tcase(suite, world);
+  return suite_run(suite);
+}
