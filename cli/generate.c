@@ -13,6 +13,7 @@
 #include "backend/tokenizer.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
+#include "cli/weights.h"
 
 enum { CHUNK = 512, BLOCK = 16, ANSWER = 128, THREADS_MAX = 1024 };
 
@@ -45,31 +46,6 @@ static int path_in(const char *folder, const char *name, char *path, struct base
   if (snprintf(path, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
     return base_fail(e, BASE_INPUT, "the path of %s in '%s' is too long", name, folder);
   return 0;
-}
-
-static int parse_dtype(const char *name, int checkpoint, struct base_error *e)
-{
-  if (!name)
-    return checkpoint;
-  if (!strcmp(name, "bfloat16"))
-    return TENSOR_BF16;
-  if (!strcmp(name, "float32"))
-    return TENSOR_F32;
-  return base_fail(e, BASE_USAGE, "--dtype: '%s' is neither bfloat16 nor float32", name);
-}
-
-static int open_weights(struct generation *g, struct base_error *e)
-{
-  g->w = weights_open(g->o->weights_folder, 1, e);
-  if (!g->w)
-    return -1;
-  int dtype = parse_dtype(g->o->dtype, g->w->dtype, e);
-  if (dtype < 0 || dtype == g->w->dtype)
-    return dtype < 0 ? -1 : 0;
-  struct weights *converted = weights_copy(g->w, dtype, e);
-  weights_free(g->w);
-  g->w = converted;
-  return converted ? 0 : -1;
 }
 
 static int open_ops(struct generation *g, struct base_error *e)
@@ -175,7 +151,8 @@ static int open_all(struct generation *g, struct base_error *e)
     return base_fail(e, BASE_USAGE, "lull generate needs --weights FOLDER");
   if (!g->o->prompt == !g->o->tokens)
     return base_fail(e, BASE_USAGE, "lull generate needs either --prompt TEXT or --tokens IDS");
-  if (open_weights(g, e) || open_ops(g, e) || read_prompt(g, e) || open_engine(g, e))
+  g->w = cli_weights_open(g->o->weights_folder, g->o->dtype, e);
+  if (!g->w || open_ops(g, e) || read_prompt(g, e) || open_engine(g, e))
     return -1;
   return 0;
 }

@@ -3,6 +3,10 @@ lull_SOURCES += \
   %D%/bench.c \
   %D%/calibration.c \
   %D%/commands.h \
+  %D%/device.c \
+  %D%/device.h \
+  %D%/device_cpu.c \
+  %D%/device_cpu.h \
   %D%/generate.c \
   %D%/help.c \
   %D%/import.c \
@@ -24,3 +28,6 @@ lull_SOURCES += \
   %D%/speed_run.h \
   %D%/train.c \
   %D%/validate.c
+  %D%/validate.c \
+  %D%/weights.c \
+  %D%/weights.h

@@ -17,10 +17,21 @@ const struct cli_option cli_option_table[] = {
      "Run this seed instead of the scenario's. The report says that the seed was given by hand."},
     {"seed", 's', "N", CLI_SEED, AT(seed), CLI_MODELS,
      "Seed of the random weights, which it decides bit by bit. Default: 1."},
-    {"weights", 0, "FOLDER", CLI_STRING, AT(weights_folder), CLI_GENERATE,
-     "The model: a folder with config.json, *.safetensors and tokenizer.json of the Qwen3, Qwen2 "
-     "or "
-     "Llama family."},
+    {"weights", 0, "FOLDER", CLI_STRING, AT(weights_folder), CLI_GENERATE | CLI_RUN,
+     "The model: a folder with config.json, *.safetensors and (for texts) tokenizer.json of the "
+     "Qwen3, Qwen2 or Llama family."},
+    {"device", 0, "NAME", CLI_STRING, AT(device), CLI_RUN,
+     "What the arms run on: sim (the default) simulates; cpu computes every token on this machine, "
+     "in real time, and needs --weights; replay answers as a device did that was recorded, and "
+     "needs --recording. Sweeps and --explain-fit are for sim alone."},
+    {"cores", 0, "LISTS", CLI_STRING, AT(cores), CLI_RUN,
+     "Processors of each GPU of the cpu device, for example 0-3:4-7 for two. Default: any."},
+    {"record", 0, "FILE", CLI_STRING, AT(record), CLI_RUN,
+     "Write what the device answered in each run, for --device replay. The file appears whole or "
+     "not at all, and not if a signal stops the runs."},
+    {"recording", 0, "FILE", CLI_STRING, AT(recording), CLI_RUN,
+     "What --device replay answers from. The same decisions and the same ledger come of it, or an "
+     "error that says what differs."},
     {"prompt", 0, "TEXT", CLI_STRING, AT(prompt), CLI_GENERATE, "Text to go on from, in UTF-8."},
     {"tokens", 0, "IDS", CLI_STRING, AT(tokens), CLI_GENERATE,
      "Token ids instead of a text, for example 1,2,3; ids are printed then. No tokenizer.json is "
@@ -39,12 +50,13 @@ const struct cli_option cli_option_table[] = {
      "What the draws depend on. Default: 0. The same seed gives the same text."},
     {"adapter", 0, "FOLDER", CLI_STRING, AT(adapter), CLI_GENERATE,
      "A LoRA adapter of the model, as PEFT writes it."},
-    {"threads", 0, "N", CLI_COUNT, AT(threads), CLI_GENERATE,
-     "Threads that compute. Default: one for each processor. The text does not depend on it."},
-    {"path", 0, "NAME", CLI_STRING, AT(path), CLI_GENERATE | CLI_TRAIN,
+    {"threads", 0, "N", CLI_COUNT, AT(threads), CLI_GENERATE | CLI_RUN,
+     "Threads that compute, in lull run for each GPU. Default: one for each processor, divided by "
+     "the GPUs. What is computed does not depend on it."},
+    {"path", 0, "NAME", CLI_STRING, AT(path), CLI_GENERATE | CLI_TRAIN | CLI_RUN,
      "Kernels: avx512-bf16, avx512, avx2 or scalar. Default: the best that this processor has. The "
      "same ones give the same bits."},
-    {"dtype", 0, "DTYPE", CLI_STRING, AT(dtype), CLI_GENERATE,
+    {"dtype", 0, "DTYPE", CLI_STRING, AT(dtype), CLI_GENERATE | CLI_RUN,
      "Compute in bfloat16 or float32. Default: that of the weights."},
     {"stats", 0, NULL, CLI_FLAG, AT(stats), CLI_GENERATE,
      "Print on standard error which kernels ran, and tokens a second."},

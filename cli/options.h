@@ -46,6 +46,7 @@ struct cli_options {
   const char *task, *targets, *schedule, *losses;
   uint64_t steps, batch, seq, warmup, rank, held_out;
   double rate;
+  const char *device, *cores, *record, *recording; /* run */
 };
 
 /* Commands, as bits of cli_option.commands. */

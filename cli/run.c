@@ -4,14 +4,16 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/device.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "sim/report/report.h"
 
 static int check_outputs(const struct cli_options *o, const char *scenario, struct base_error *e)
 {
-  const char *const output[] = {o->json, o->requests, o->log};
-  return cli_check_outputs(output, 3, &scenario, 1, e);
+  const char *const output[] = {o->json, o->requests, o->log, o->record};
+  const char *const input[] = {scenario, o->recording};
+  return cli_check_outputs(output, 4, input, 2, e);
 }
 
 /* All that a run holds, so that one place can let go of it. */
@@ -21,6 +23,7 @@ struct job {
   struct experiment_options run;
   struct report_source source;
   struct scenario *scenario;
+  struct cli_device *device;
   struct experiment *experiment;
   struct report_sweep *sweep; /* [nsweeps] of those begun */
   uint32_t nsweeps;
@@ -52,13 +55,18 @@ static void job_free(struct job *j)
   report_requests_abandon(j->requests);
   report_log_abandon(j->log);
   experiment_free(j->experiment);
+  cli_device_close(j->device);
   scenario_close(j->scenario);
 }
 
 /* Runs the arms; with --requests, every request goes to the file as it ends. */
 static int run_arms(struct job *j, struct base_error *e)
 {
+  j->device = cli_device_open(j->options, j->scenario, e);
+  if (!j->device)
+    return -1;
   struct experiment_options o = j->run;
+  o.device = cli_device_hook(j->device);
   if (j->options->requests) {
     j->requests = report_requests_open(j->options->requests, j->scenario, e);
     if (!j->requests)
@@ -77,13 +85,17 @@ static int run_arms(struct job *j, struct base_error *e)
   if (!j->experiment)
     return -1;
   j->partial = j->experiment->partial;
-  return report_table(j->experiment, stdout, e);
+  if (report_table(j->experiment, stdout, e))
+    return -1;
+  cli_device_print(j->device, stdout);
+  return 0;
 }
 
 /* The ungated second tables, unless they were not wanted or a signal came. */
 static int run_sweeps(struct job *j, struct base_error *e)
 {
-  if (j->options->no_sweeps || !j->scenario->nsweeps || j->partial)
+  if (j->options->no_sweeps || !j->scenario->nsweeps || j->partial ||
+      !cli_device_simulates(j->device))
     return 0;
   j->sweep = calloc(j->scenario->nsweeps, sizeof *j->sweep);
   if (!j->sweep)
@@ -115,6 +127,8 @@ static int run_explain(struct job *j, struct base_error *e)
 static int write_files(struct job *j, struct base_error *e)
 {
   const struct report_explain *explain = j->explain.scenario ? &j->explain : NULL;
+  if (cli_device_finish(j->device, j->partial, e))
+    return -1;
   if (j->options->json &&
       report_json(j->experiment, j->sweep, j->nsweeps, explain, j->options->json, e))
     return -1;
@@ -146,7 +160,8 @@ int cli_run(struct cli_line *line)
   } else {
     code = j.partial ? BASE_INCOMPLETE : j.experiment->exit_code;
     if (j.partial)
-      fputs("lull: stopped by a signal: the results are partial\n", stderr);
+      fprintf(stderr, "lull: stopped by a signal: the results are partial%s\n",
+              j.options->record ? ", and there is no recording" : "");
   }
   base_errors_free(&errors);
   job_free(&j);

@@ -3,6 +3,7 @@ scenariosdir = $(pkgdatadir)/scenarios
 dist_scenarios_DATA = \
   %D%/c4-azure-conv.xml \
   %D%/c4-live-batch.xml \
+  %D%/ci-live-batch-cpu.xml \
   %D%/lull-scenario-1.xsd \
   %D%/md1.xml \
   %D%/mm1.xml \

@@ -292,6 +292,7 @@ static struct experiment *prepare(const struct scenario *s, const struct experim
     return NULL;
   }
   x->scenario = s;
+  x->device = o->device;
   if (take_seeds(x, o, e) || allot(x, e) || select_arms(x, o->only_arm, e)) {
     experiment_free(x);
     return NULL;

@@ -36,9 +36,13 @@ struct experiment_sink {
  * What runs stand on instead of simulated devices of their own. open gives a device for a run that
  * is about to begin, with the simulated GPUs [config->ngpus] that it would have had; close takes it
  * back: `ended` says whether the run came to its end, and only then may close fail it. Where a
- * device is late, results differ from run to run.
+ * device is late, results differ from run to run. The name, and the facts about it, go to reports.
  */
+struct experiment_fact { const char *name, *value; };
 struct experiment_device {
+  const char *name;
+  const struct experiment_fact *fact; /* [nfacts] */
+  uint32_t nfacts;
   void *ctx;
   int (*open)(void *ctx, const struct experiment_place *, const struct simdev_gpu *gpu,
               struct lull_device **, const struct lull_device_ops **, struct base_error *);
@@ -86,6 +90,7 @@ struct experiment {
   int seed_by_hand;                  /* experiment_options.has_seed */
   struct experiment_arm *arm;        /* [narms] */
   struct experiment_gate *gate;      /* [ngates] */
+  const struct experiment_device *device; /* as the options had it, borrowed; NULL: simulated */
   int exit_code;                     /* enum base_code, by gates and partial */
   int partial;
 };

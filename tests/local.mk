@@ -135,6 +135,7 @@ scripts = \
   %D%/bench.sh \
   %D%/corpus.sh \
   %D%/commandline.sh \
+  %D%/live.sh \
   %D%/mutations.sh \
   %D%/readme.sh \
   %D%/reproduce.sh \

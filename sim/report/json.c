@@ -262,6 +262,17 @@ static json_t *glossary(struct json_doc *d)
   return o;
 }
 
+/* What ran it, where that is not the simulator alone. */
+static json_t *device(struct json_doc *d, const struct experiment_device *device)
+{
+  json_t *o = json_doc_object(d);
+
+  json_doc_text(d, o, "name", device->name);
+  for (uint32_t i = 0; i < device->nfacts; i++)
+    json_doc_text(d, o, device->fact[i].name, device->fact[i].value);
+  return o;
+}
+
 /* The whole document. */
 static json_t *document(struct json_doc *d, const struct experiment *x,
                         const struct report_sweep *sweeps, uint32_t nsweeps,
@@ -275,6 +286,8 @@ static json_t *document(struct json_doc *d, const struct experiment *x,
   json_doc_count(d, o, "exit_code", (uint64_t)x->exit_code);
   json_doc_put(d, o, "scenario", json_scenario(d, x));
   json_doc_put(d, o, "calibration", json_calibration(d, x->scenario->calib));
+  if (x->device)
+    json_doc_put(d, o, "device", device(d, x->device));
   json_doc_put(d, o, "parameters", json_parameters(d, x->scenario));
   json_doc_put(d, o, "gates", gates(d, x));
   json_doc_put(d, o, "references", references(d, x));

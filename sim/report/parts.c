@@ -131,6 +131,18 @@ static void changes(const struct scenario *s, FILE *out)
             "Changed", s->override[i].target, s->override[i].value);
 }
 
+/* What ran it, where that is not the simulator alone. */
+static void device(const struct experiment_device *d, FILE *out)
+{
+  char line[512];
+  size_t used = (size_t)snprintf(line, sizeof line, "%s", d->name);
+
+  for (uint32_t i = 0; i < d->nfacts && used < sizeof line; i++)
+    used += (size_t)snprintf(line + used, sizeof line - used, "%s %s %s", i ? "," : ":",
+                             d->fact[i].name, d->fact[i].value);
+  text_wrap(out, "Device", 10, line);
+}
+
 void parts_opening(const struct experiment *x, FILE *out)
 {
   const struct scenario *s = x->scenario;
@@ -147,6 +159,8 @@ void parts_opening(const struct experiment *x, FILE *out)
     costs(s->calib, out);
   else
     fprintf(out, "%-10sanalytic, written in the scenario\n", "Costs");
+  if (x->device)
+    device(x->device, out);
   parameters(s, out);
   targets(s, out);
   extent(x, out);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/device_cpu.h"
+#include "models/recording.h"
+
+enum kind { SIM, CPU, REPLAY, KINDS };
+static const char *const kind_name[KINDS] = {"sim", "cpu", "replay"};
+
+struct cli_device {
+  const struct cli_options *o;
+  int kind;
+  struct experiment_device hook;
+  struct experiment_fact fact; /* replay's: what was recorded */
+  struct device_cpu *cpu;
+  struct recorder *recorder;
+  struct replay *replay;
+  struct lull_device *inner; /* of the run under way; sim, cpu */
+};
+
+/* ---------------------------------------------------------------------------------------- runs
+ * ----
+ */
+
+/* The device that computes, without a recorder. */
+static int open_inner(struct cli_device *d, const struct experiment_place *place,
+                      const struct simdev_gpu *gpu, const struct lull_device_ops **ops,
+                      struct base_error *e)
+{
+  if (d->kind == CPU)
+    return device_cpu_begin(d->cpu, place, gpu, &d->inner, ops, e);
+  *ops = &simdev_ops;
+  d->inner = simdev_create(gpu, (int)place->config->ngpus, e);
+  return d->inner ? 0 : -1;
+}
+
+static void close_inner(struct cli_device *d)
+{
+  if (d->inner && d->kind == CPU)
+    device_cpu_end(d->cpu, d->inner);
+  else if (d->inner)
+    simdev_destroy(d->inner);
+  d->inner = NULL;
+}
+
+static int open_run(void *ctx, const struct experiment_place *place, const struct simdev_gpu *gpu,
+                    struct lull_device **dev, const struct lull_device_ops **ops,
+                    struct base_error *e)
+{
+  struct cli_device *d = ctx;
+  const struct scenario_arm *arm = &place->scenario->arm[place->arm];
+  const struct recording_run run = {.arm = arm->id,
+                                    .candidate = arm->candidate[place->candidate].id,
+                                    .seed = place->seed,
+                                    .plan = place->plan_digest};
+  if (d->replay)
+    return replay_begin(d->replay, &run, dev, ops, e);
+  if (open_inner(d, place, gpu, ops, e))
+    return -1;
+  *dev = d->inner;
+  if (!d->recorder || !recorder_begin(d->recorder, &run, d->inner, *ops, dev, ops, e))
+    return 0;
+  close_inner(d);
+  return -1;
+}
+
+static int close_run(void *ctx, struct lull_device *dev, int ended, struct base_error *e)
+{
+  struct cli_device *d = ctx;
+  int bad = 0;
+  (void)dev;
+  if (ended && d->recorder)
+    bad = recorder_end(d->recorder, e);
+  if (ended && d->replay)
+    bad = replay_end(d->replay, e);
+  close_inner(d);
+  return bad;
+}
+
+/* ------------------------------------------------------------------------------------- opening
+ * ----
+ */
+
+static int find_kind(const char *name, struct base_error *e)
+{
+  if (!name)
+    return SIM;
+  for (int k = 0; k < KINDS; k++) {
+    if (!strcmp(name, kind_name[k]))
+      return k;
+  }
+  const char *near = base_nearest(name, kind_name, KINDS);
+  return base_fail(e, BASE_USAGE, "--device: there is no '%.60s'%s%s%s; it is sim, cpu or replay",
+                   name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* An option that was given, but means something to another device only. */
+static const char *misplaced(const struct cli_options *o, int kind)
+{
+  if (kind != CPU && o->weights_folder)
+    return "--weights is for --device cpu";
+  if (kind != CPU && (o->cores || o->threads || o->path || o->dtype))
+    return "--cores, --threads, --path and --dtype are for --device cpu";
+  if (kind != REPLAY && o->recording)
+    return "--recording is for --device replay";
+  if (kind == REPLAY && o->record)
+    return "a replay is not recorded again: leave --record out";
+  if (kind == CPU && o->cores && o->threads)
+    return "--cores says how many threads there are: leave --threads out";
+  if (kind == CPU && !o->weights_folder)
+    return "--device cpu needs --weights FOLDER; 'lull models init' makes random ones";
+  if (kind == REPLAY && !o->recording)
+    return "--device replay needs --recording FILE";
+  if (kind != SIM && o->explain_fit)
+    return "--explain-fit runs the scenario many times, changed: it is for --device sim";
+  return NULL;
+}
+
+static int open_kind(struct cli_device *d, const struct scenario *s, struct base_error *e)
+{
+  const char *why = misplaced(d->o, d->kind);
+  if (why)
+    return base_fail(e, BASE_USAGE, "%s", why);
+  if (d->kind == CPU) {
+    d->cpu = device_cpu_open(d->o, s, d->o->arm, e);
+    if (!d->cpu)
+      return -1;
+    d->hook.fact = device_cpu_facts(d->cpu, &d->hook.nfacts);
+  }
+  if (d->kind == REPLAY) {
+    d->replay = replay_open(d->o->recording, s->id, e);
+    if (!d->replay)
+      return -1;
+    d->fact = (struct experiment_fact){"of", replay_device(d->replay)};
+    d->hook.fact = &d->fact;
+    d->hook.nfacts = 1;
+  }
+  if (d->o->record) {
+    d->recorder = recorder_open(d->o->record, s->id, kind_name[d->kind], e);
+    if (!d->recorder)
+      return -1;
+  }
+  return 0;
+}
+
+struct cli_device *cli_device_open(const struct cli_options *o, const struct scenario *s,
+                                   struct base_error *e)
+{
+  struct cli_device *d = calloc(1, sizeof *d);
+  int kind = find_kind(o->device, e);
+  if (!d)
+    base_fail_memory(e);
+  if (!d || kind < 0) {
+    free(d);
+    return NULL;
+  }
+  d->o = o;
+  d->kind = kind;
+  d->hook = (struct experiment_device){
+      .name = kind_name[kind], .ctx = d, .open = open_run, .close = close_run};
+  if (open_kind(d, s, e)) {
+    cli_device_close(d);
+    return NULL;
+  }
+  return d;
+}
+
+const struct experiment_device *cli_device_hook(const struct cli_device *d)
+{
+  return d->kind != SIM || d->recorder ? &d->hook : NULL;
+}
+
+int cli_device_simulates(const struct cli_device *d)
+{
+  return !cli_device_hook(d);
+}
+
+void cli_device_print(const struct cli_device *d, FILE *out)
+{
+  if (d->cpu)
+    device_cpu_print(d->cpu, out);
+}
+
+int cli_device_finish(struct cli_device *d, int partial, struct base_error *e)
+{
+  struct recorder *r = d->recorder;
+  d->recorder = NULL;
+  if (r && !partial)
+    return recorder_close(r, e);
+  recorder_abandon(r);
+  return 0;
+}
+
+void cli_device_close(struct cli_device *d)
+{
+  if (!d)
+    return;
+  recorder_abandon(d->recorder);
+  replay_close(d->replay);
+  device_cpu_close(d->cpu);
+  free(d);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/device_cpu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/device.h"
+#include "cli/weights.h"
+
+enum { GPUS_MAX = LULL_SERVERS, CORES_MAX = 1024, FACTS = 4, HOST_POOL_FACTOR = 2 };
+
+/* Processors of one GPU; n 0: any. */
+struct cores {
+  int *core; /* owned */
+  int n;
+};
+
+/* What is told of a run at the end. */
+struct told {
+  char what[96];
+  struct device_stats stats;
+};
+
+struct device_cpu {
+  struct weights *w;
+  char digest[33], threads[64];
+  int ngpus;
+  struct cores cores[GPUS_MAX];
+  struct ops *ops[GPUS_MAX];
+  struct engine *engine[GPUS_MAX]; /* of the run under way */
+  struct experiment_fact fact[FACTS];
+  struct told *told; /* [ntold] */
+  size_t ntold;
+  char what[96]; /* the run under way */
+};
+
+/* ------------------------------------------------------------------------------ command line ----
+ */
+
+static int bad_cores(const char *text, struct base_error *e)
+{
+  return base_fail(e, BASE_USAGE,
+                   "--cores: '%.100s' is no list of processors for each GPU; write for example "
+                   "0-3:4-7",
+                   text);
+}
+
+/* A number at *p, which moves behind it; -1: there is none. */
+static long take_number(const char **p)
+{
+  char *end;
+  errno = 0;
+  long n = **p >= '0' && **p <= '9' ? strtol(*p, &end, 10) : -1;
+  if (n < 0 || n > INT32_MAX || errno)
+    return -1;
+  *p = end;
+  return n;
+}
+
+/* "0-3,8" up to a colon or the end. */
+static int parse_list(const char **p, struct cores *c)
+{
+  for (;; (*p)++) {
+    long from = take_number(p), to = from;
+    if (from >= 0 && **p == '-') {
+      (*p)++;
+      to = take_number(p);
+    }
+    if (from < 0 || to < from || c->n + (to - from) >= CORES_MAX)
+      return -1;
+    int *more = realloc(c->core, (size_t)(c->n + (to - from) + 1) * sizeof *more);
+    if (!more)
+      return -1;
+    c->core = more;
+    while (from <= to)
+      c->core[c->n++] = (int)from++;
+    if (**p != ',')
+      return 0;
+  }
+}
+
+/* One list a GPU; more lists than GPUs are needed do no harm. */
+static int parse_cores(struct device_cpu *m, const char *text, struct base_error *e)
+{
+  const char *p = text;
+  int n = 0;
+  for (;; p++) {
+    if (n == GPUS_MAX || parse_list(&p, &m->cores[n++]) || (*p && *p != ':'))
+      return bad_cores(text, e);
+    if (!*p)
+      break;
+  }
+  if (n < m->ngpus)
+    return base_fail(e, BASE_USAGE,
+                     "--cores has lists for %d GPUs, but there are arms with %d; separate them by "
+                     "colons",
+                     n, m->ngpus);
+  return 0;
+}
+
+static int threads_of(const struct device_cpu *m, const struct cli_options *o)
+{
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  if (o->threads)
+    return o->threads < CORES_MAX ? (int)o->threads : CORES_MAX;
+  return n > m->ngpus ? (int)(n / m->ngpus) : 1;
+}
+
+/* ---------------------------------------------------------------------- what the engine has not
+ * ----
+ */
+
+static int refuse(const struct scenario *s, const struct scenario_arm *arm, const char *server,
+                  const char *what, struct base_error *e)
+{
+  return base_fail_at(e, BASE_INPUT, s->file, 0,
+                      "arm '%.40s'%s%.40s has %s, which --device cpu has not; leave it out, or "
+                      "simulate",
+                      arm->id, server ? ", server " : "", server ? server : "", what);
+}
+
+static int check_server(const struct device_cpu *m, const struct scenario *s,
+                        const struct scenario_arm *arm, const struct scenario_server *v,
+                        struct base_error *e)
+{
+  const struct scenario_engine *g = &v->engine;
+  if (g->draft_depth)
+    return refuse(s, arm, v->id, "speculation", e);
+  if (g->prefix_caching)
+    return refuse(s, arm, v->id, "prefix caching", e);
+  if (g->model_limit > m->w->config.max_position)
+    return base_fail_at(e, BASE_INPUT, s->file, 0,
+                        "arm '%.40s', server %.40s: max-context is %" PRIu32
+                        " tokens, but the model takes %" PRIu32,
+                        arm->id, v->id, g->model_limit, m->w->config.max_position);
+  return 0;
+}
+
+/* The baseline may have to run although it was not asked for: it is looked at too. */
+static int check_arms(struct device_cpu *m, const struct scenario *s, const char *only,
+                      struct base_error *e)
+{
+  for (uint32_t a = 0; a < s->narms; a++) {
+    const struct scenario_arm *arm = &s->arm[a];
+    if (only && strcmp(arm->id, only) && (int)a != s->baseline)
+      continue;
+    if (arm->njobs)
+      return refuse(s, arm, NULL, "background jobs", e);
+    if ((int)arm->ngpus > m->ngpus)
+      m->ngpus = (int)arm->ngpus;
+    for (uint32_t c = 0; c < arm->ncandidates; c++) {
+      for (uint32_t i = 0; i < arm->candidate[c].nservers; i++) {
+        if (check_server(m, s, arm, &arm->candidate[c].server[i], e))
+          return -1;
+      }
+    }
+  }
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------------- opening
+ * ----
+ */
+
+static int open_ops(struct device_cpu *m, const struct cli_options *o, struct base_error *e)
+{
+  for (int g = 0; g < m->ngpus; g++) {
+    const struct cores *c = &m->cores[g];
+    m->ops[g] = cpu_ops_create(m->w->dtype, c->core, c->n ? c->n : threads_of(m, o), o->path, e);
+    if (!m->ops[g])
+      return -1;
+  }
+  snprintf(m->threads, sizeof m->threads, "%d%s", m->cores[0].n ? m->cores[0].n : threads_of(m, o),
+           m->cores[0].n ? ", bound" : "");
+  return 0;
+}
+
+static int open_all(struct device_cpu *m, const struct cli_options *o, const struct scenario *s,
+                    const char *only, struct base_error *e)
+{
+  m->w = cli_weights_open(o->weights_folder, o->dtype, e);
+  if (!m->w || check_arms(m, s, only, e) || (o->cores && parse_cores(m, o->cores, e)) ||
+      open_ops(m, o, e) || cli_weights_digest(m->w, m->digest, e))
+    return -1;
+  m->fact[0] = (struct experiment_fact){"kernels", m->ops[0]->path};
+  m->fact[1] = (struct experiment_fact){"dtype",
+                                        m->w->dtype == TENSOR_BF16 ? "bfloat16" : "float32"};
+  m->fact[2] = (struct experiment_fact){"weights", m->digest};
+  m->fact[3] = (struct experiment_fact){"threads", m->threads};
+  return 0;
+}
+
+struct device_cpu *device_cpu_open(const struct cli_options *o, const struct scenario *s,
+                                   const char *only, struct base_error *e)
+{
+  struct device_cpu *m = calloc(1, sizeof *m);
+  if (!m) {
+    base_fail_memory(e);
+    return NULL;
+  }
+  m->ngpus = 1;
+  if (open_all(m, o, s, only, e)) {
+    device_cpu_close(m);
+    return NULL;
+  }
+  return m;
+}
+
+const struct experiment_fact *device_cpu_facts(const struct device_cpu *m, uint32_t *n)
+{
+  *n = FACTS;
+  return m->fact;
+}
+
+void device_cpu_close(struct device_cpu *m)
+{
+  if (!m)
+    return;
+  for (int g = 0; g < GPUS_MAX; g++) {
+    if (m->ops[g])
+      cpu_ops_destroy(m->ops[g]);
+    free(m->cores[g].core);
+  }
+  weights_free(m->w);
+  free(m->told);
+  free(m);
+}
+
+/* ---------------------------------------------------------------------------------------- runs
+ * ----
+ */
+
+static void close_engines(struct device_cpu *m)
+{
+  for (int g = 0; g < m->ngpus; g++) {
+    engine_destroy(m->engine[g]);
+    m->engine[g] = NULL;
+  }
+}
+
+/* Rows are never cut by the token budget, so a step may hold all of them where it is smaller. */
+static int open_engine(struct device_cpu *m, const struct world_server *v,
+                       const struct simdev_gpu *sim, struct device_gpu *g, struct base_error *e)
+{
+  const struct config *c = &m->w->config;
+  const struct engine_options o = {
+      .block_tokens = v->block_tokens,
+      .pages = v->kv_blocks,
+      .host_pages = v->kv_blocks < INT32_MAX / HOST_POOL_FACTOR ? HOST_POOL_FACTOR * v->kv_blocks
+                                                                : INT32_MAX,
+      .max_tokens = v->token_budget > v->max_seqs ? v->token_budget : v->max_seqs,
+      .max_seqs = v->max_seqs};
+  int64_t weights = config_parameters(c) * (int64_t)tensor_dtype_bytes(m->w->dtype);
+  int64_t page = config_kv_bytes(c, tensor_dtype_bytes(m->w->dtype)) * v->block_tokens;
+  *g = (struct device_gpu){.vocab = c->vocab,
+                           .max_seqs = v->max_seqs,
+                           .memory_bytes = sim->memory_bytes,
+                           .held_bytes = weights};
+  if (weights > g->memory_bytes || page * v->kv_blocks > g->memory_bytes - weights)
+    return base_fail(e, BASE_INPUT,
+                     "GPU %d has %" PRId64 " bytes of memory; the weights take %" PRId64
+                     ", and %" PRIu32 " KV blocks %" PRId64,
+                     v->gpu, g->memory_bytes, weights, v->kv_blocks, page * v->kv_blocks);
+  g->engine = m->engine[v->gpu] = engine_create(m->w, m->ops[v->gpu], &o, e);
+  return g->engine ? 0 : -1;
+}
+
+int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
+                     const struct simdev_gpu *gpu, struct lull_device **dev,
+                     const struct lull_device_ops **ops, struct base_error *e)
+{
+  const struct world_config *cfg = place->config;
+  const struct scenario_arm *arm = &place->scenario->arm[place->arm];
+  const char *candidate = arm->candidate[place->candidate].id;
+  struct device_gpu g[GPUS_MAX] = {{0}};
+  const struct device_options o = {.seed = place->seed, .how = {.top_p = 1}};
+  for (uint32_t i = 0; i < cfg->nservers; i++) {
+    int at = cfg->server[i].gpu;
+    if (open_engine(m, &cfg->server[i], &gpu[at], &g[at], e)) {
+      close_engines(m);
+      return -1;
+    }
+  }
+  snprintf(m->what, sizeof m->what, "%.40s%s%.24s, seed %" PRIu64, arm->id,
+           candidate && *candidate ? " " : "", candidate ? candidate : "", place->seed);
+  *dev = device_create(g, (int)cfg->ngpus, &o, e);
+  *ops = &device_ops;
+  if (!*dev)
+    close_engines(m);
+  return *dev ? 0 : -1;
+}
+
+void device_cpu_end(struct device_cpu *m, struct lull_device *dev)
+{
+  struct told *more = realloc(m->told, (m->ntold + 1) * sizeof *more);
+  if (more) { /* else this run is missing in what is printed */
+    m->told = more;
+    memcpy(more[m->ntold].what, m->what, sizeof m->what);
+    device_get_stats(dev, &more[m->ntold++].stats);
+  }
+  device_destroy(dev);
+  close_engines(m);
+}
+
+void device_cpu_print(const struct device_cpu *m, FILE *out)
+{
+  fprintf(out, "\n%-44s %8s %8s %9s %10s %9s %16s\n", "On the device", "steps", "finished",
+          "tokens", "late mean", "max, ms", "digest of tokens");
+  for (size_t i = 0; i < m->ntold; i++) {
+    const struct device_stats *s = &m->told[i].stats;
+    double mean = s->told ? (double)s->late_sum / (double)s->told * 1e-9 : 0;
+    fprintf(out, "%-44s %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %10.3f %9.3f %016" PRIx64 "\n",
+            m->told[i].what, s->steps, s->finished, s->tokens, mean, (double)s->late_max * 1e-9,
+            s->digest);
+  }
+}
