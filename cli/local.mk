@@ -27,7 +27,6 @@ lull_SOURCES += \
   %D%/speed_run.c \
   %D%/speed_run.h \
   %D%/train.c \
-  %D%/validate.c
   %D%/validate.c \
   %D%/weights.c \
   %D%/weights.h

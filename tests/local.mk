@@ -45,6 +45,7 @@ suites = \
   %D%/check_world \
   %D%/check_world_files \
   %D%/check_world_jobs \
+  %D%/check_world_late \
   %D%/check_world_prefix \
   %D%/check_world_property \
   %D%/check_world_queue

@@ -151,6 +151,34 @@ static struct world_config config_of(struct stage *s, const int64_t *value, int 
                                .log_ctx = s};
 }
 
+/* -------------------------------------------------------------------------------- a late device
+ * ---
+ */
+
+static lull_time grid_ps; /* of the one that runs */
+
+/* All that was told until the next multiple of the grid. */
+static int late_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
+{
+  lull_time now = simdev_ops.now(d);
+  int n = 0;
+  if (until > now && until < LULL_NEVER - grid_ps) {
+    until = (until + grid_ps - 1) / grid_ps * grid_ps;
+  } else if (until > now) { /* to the grid behind the first completion */
+    n = simdev_ops.wait(d, until, out, max);
+    now = simdev_ops.now(d);
+    until = (now + grid_ps - 1) / grid_ps * grid_ps;
+  }
+  for (int more = 0; n >= 0 && (!more || simdev_ops.now(d) < until); n += more) {
+    more = simdev_ops.wait(d, until, out + n, max - n);
+    if (more < 0)
+      return more;
+    if (!more && simdev_ops.now(d) == until)
+      break;
+  }
+  return n;
+}
+
 int stage_run(struct stage *s, int stepwise)
 {
   int64_t value[16] = {s->policy ? 0 : (int64_t)(intptr_t)s};
@@ -168,7 +196,11 @@ int stage_run(struct stage *s, int stepwise)
                            .layers = s->server.layers,
                            .contended_ps = s->contended_ps};
   struct lull_device *dev = simdev_create(&gpu, 1, &s->e);
-  int rc = dev ? world_run(&cfg, dev, &simdev_ops, &s->r, &s->e) : -1;
+  struct lull_device_ops ops = simdev_ops;
+  grid_ps = s->grid * LULL_TICK_PS;
+  if (grid_ps)
+    ops.wait = late_wait;
+  int rc = dev ? world_run(&cfg, dev, &ops, &s->r, &s->e) : -1;
   simdev_destroy(dev);
   cost_free(cost);
   return rc;

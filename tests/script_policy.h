@@ -42,6 +42,7 @@ struct stage {
   lull_ticks window, drain;            /* drain -1: to completion */
   lull_ticks copy_block;               /* of copying one block */
   lull_time contended_ps;              /* ps a tick beside a job */
+  lull_ticks grid; /* > 0: the device is late, it comes back at multiples of it only */
   const struct lull_policy *policy;    /* NULL: the script */
   const struct act *acts;
   int nacts;
