@@ -29,17 +29,17 @@ static const struct {
 };
 enum { DECIDED = sizeof decided / sizeof *decided };
 
-const struct named_engine *engine_named(int64_t choice)
+const struct named_engine *engines_find(int64_t choice)
 {
   return choice == FIELD_UNSET ? NULL : &engines[choice];
 }
 
-const char *engine_name(const struct named_engine *n)
+const char *engines_name(const struct named_engine *n)
 {
   return n ? n->name : NULL;
 }
 
-const char *engine_policy(struct reader *r, const xmlNode *arm, const struct named_engine *n,
+const char *engines_policy(struct reader *r, const xmlNode *arm, const struct named_engine *n,
                           const char *policy)
 {
   char word[4][WORD_SIZE];
@@ -69,7 +69,7 @@ static const char *decision(const struct named_engine *n, const struct lull_poli
   return NULL;
 }
 
-int engine_params(const struct named_engine *n, struct scenario_arm *arm, struct base_error *e)
+int engines_params(const struct named_engine *n, struct scenario_arm *arm, struct base_error *e)
 {
   const struct lull_policy *p = arm->policy;
   for (uint32_t i = 0; i < p->nparams; i++) {
@@ -80,7 +80,7 @@ int engine_params(const struct named_engine *n, struct scenario_arm *arm, struct
   return 0;
 }
 
-int engine_param_stated(struct reader *r, const xmlNode *param, const struct named_engine *n,
+int engines_param_stated(struct reader *r, const xmlNode *param, const struct named_engine *n,
                         const struct lull_policy *p, const struct raw_param *stated)
 {
   const char *value = decision(n, p, stated->name);
@@ -90,14 +90,14 @@ int engine_param_stated(struct reader *r, const xmlNode *param, const struct nam
                    n->name, stated->name, value);
 }
 
-void engine_note(struct reader *r, const xmlNode *engine)
+void engines_note(struct reader *r, const xmlNode *engine)
 {
   r->states_async = xmlHasProp((xmlNode *)engine, BAD_CAST "async-scheduling") != NULL;
   r->states_caching = xmlHasProp((xmlNode *)engine, BAD_CAST "prefix-caching") != NULL;
   r->states_watermark = xmlHasProp((xmlNode *)engine, BAD_CAST "watermark") != NULL;
 }
 
-void engine_defaults(const struct reader *r, const struct named_engine *n, struct raw_engine *raw)
+void engines_defaults(const struct reader *r, const struct named_engine *n, struct raw_engine *raw)
 {
   if (!n)
     return;

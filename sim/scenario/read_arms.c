@@ -70,7 +70,7 @@ static void read_param(struct reader *r, const xmlNode *node, const struct arm_r
   if (policies_set(arm->policy, arm->params, raw.name, raw.value, &e))
     node_fail_with(r, node, raw.name, &e);
   else
-    engine_param_stated(r, node, a->engine, arm->policy, &raw);
+    engines_param_stated(r, node, a->engine, arm->policy, &raw);
 }
 
 static void read_policy(struct reader *r, const xmlNode *node, const char *name,
@@ -95,7 +95,7 @@ static void read_policy(struct reader *r, const xmlNode *node, const char *name,
   if (p->needs & LULL_NEED_FORESIGHT)
     node_fail(r, node,
               "<arm> policy '%s' needs foresight of arrivals: not supported by this device", name);
-  if (policies_defaults(p, arm->params, &e) || engine_params(a->engine, arm, &e))
+  if (policies_defaults(p, arm->params, &e) || engines_params(a->engine, arm, &e))
     node_fail_with(r, node, "policy", &e);
   const xmlNode *c = child_first(node, "param");
   for (size_t i = 0; c && i < n; i++, c = child_next(c))
@@ -359,7 +359,7 @@ static void build_candidate(struct reader *r, const struct arm_reading *a, const
     struct scenario_server *s = &c->server[c->nservers++];
     struct raw_engine engine = r->engine;
     const xmlNode *place = node ? node : a->node[i];
-    engine_defaults(r, a->engine, &engine);
+    engines_defaults(r, a->engine, &engine);
     engine_overlay(&engine, &raw[i].engine);
     int contradicts = engines_check(r, place, a->engine, &engine);
     s->id = a->server[i].id;
@@ -420,9 +420,9 @@ static void read_arm(struct reader *r, const xmlNode *node, struct scenario_arm 
     node_fail(r, node, "two arms are named '%s'; rename one", raw.id);
   arm->id = raw.id ? raw.id : "";
   arm->title = raw.title ? raw.title : "";
-  a->engine = engine_named(raw.engine);
-  arm->engine = engine_name(a->engine);
-  const char *policy = bad && !raw.policy ? NULL : engine_policy(r, node, a->engine, raw.policy);
+  a->engine = engines_find(raw.engine);
+  arm->engine = engines_name(a->engine);
+  const char *policy = bad && !raw.policy ? NULL : engines_policy(r, node, a->engine, raw.policy);
   if (policy)
     read_policy(r, node, policy, a);
   if (raw.baseline == 1 && s->baseline >= 0)

@@ -169,7 +169,7 @@ static void read_engine(struct reader *r, const xmlNode *node)
   raw->kernels = raw->launch = raw->bandwidth = 0;
   raw->depth = raw->accept = raw->accept_sd = raw->draft_layers = raw->draft_head = 0;
   attributes_read(r, node, raw);
-  engine_note(r, node);
+  engines_note(r, node);
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (child_first(node, parts[i]))
       attributes_read(r, child_first(node, parts[i]), raw);

@@ -135,20 +135,20 @@ void engine_overlay(struct raw_engine *engine, const struct raw_engine *over);
 /* ---- engines.c: the engine that an arm names ----
  * NULL stands for none, which has no say in anything. */
 struct named_engine;
-const struct named_engine *engine_named(int64_t choice); /* raw_arm.engine */
-const char *engine_name(const struct named_engine *n);
+const struct named_engine *engines_find(int64_t choice); /* raw_arm.engine */
+const char *engines_name(const struct named_engine *n);
 /* The policy of an arm that states `policy` (NULL: none), NULL: none. A contradiction is an error. */
-const char *engine_policy(struct reader *r, const xmlNode *arm, const struct named_engine *n,
+const char *engines_policy(struct reader *r, const xmlNode *arm, const struct named_engine *n,
                           const char *policy);
 /* Sets the parameters that the engine decides. */
-int engine_params(const struct named_engine *n, struct scenario_arm *arm, struct base_error *e);
+int engines_params(const struct named_engine *n, struct scenario_arm *arm, struct base_error *e);
 /* Does a parameter that is written agree with it? 0, or -1 with an error. */
-int engine_param_stated(struct reader *r, const xmlNode *param, const struct named_engine *n,
+int engines_param_stated(struct reader *r, const xmlNode *param, const struct named_engine *n,
                         const struct lull_policy *p, const struct raw_param *stated);
 /* Notes which settings with defaults of the named engine's own <engine> states. */
-void engine_note(struct reader *r, const xmlNode *engine);
+void engines_note(struct reader *r, const xmlNode *engine);
 /* Those defaults into `raw`, which was read from <engine>. */
-void engine_defaults(const struct reader *r, const struct named_engine *n, struct raw_engine *raw);
+void engines_defaults(const struct reader *r, const struct named_engine *n, struct raw_engine *raw);
 /* Does the engine have these settings? 0, or -1 with an error. */
 int engines_check(struct reader *r, const xmlNode *node, const struct named_engine *n,
                  const struct raw_engine *raw);
