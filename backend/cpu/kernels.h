@@ -14,7 +14,7 @@
 /* Bytes that each thread has for what it unpacks. */
 enum { CPU_SCRATCH = 4 << 20 };
 /* Keys that attention takes at once; their borders are multiples of it. */
-enum { CPU_TILE = 64 };
+enum { CPU_TILE = 32 };
 /* The largest head. */
 enum { CPU_HEAD_DIM = 512 };
 
