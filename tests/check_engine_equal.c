@@ -268,6 +268,13 @@ static const struct {
           {TENSOR_BF16, "avx2"},        {TENSOR_F32, "avx2"},    {TENSOR_BF16, "scalar"},
           {TENSOR_F32, "scalar"}};
 
+/* Under ThreadSanitizer, which looks at threads and not at bits, the two extremes. */
+#ifdef __SANITIZE_THREAD__
+enum { PATH_STEP = 5 };
+#else
+enum { PATH_STEP = 1 };
+#endif
+
 static int has_path(int dtype, const char *name)
 {
   for (const char *const *path = cpu_ops_paths(dtype); *path; path++)
@@ -278,7 +285,7 @@ static int has_path(int dtype, const char *name)
 
 START_TEST(equality)
 {
-  if (!has_path(on[_i].dtype, on[_i].path))
+  if (_i % PATH_STEP || !has_path(on[_i].dtype, on[_i].path))
     return;
   struct requests *q = requests_make(on[_i].dtype);
   struct ops *alone = faulty_ops(on[_i].dtype, 1, on[_i].path);

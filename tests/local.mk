@@ -52,6 +52,8 @@ suites = \
 
 # The suites of the engine, which run under ThreadSanitizer too: `make check-engine`.
 engine_suites = \
+  %D%/check_engine_equal \
+  %D%/check_engine_steps \
   %D%/check_grad \
   %D%/check_engine \
   %D%/check_engine_equal \
