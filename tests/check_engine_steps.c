@@ -453,7 +453,8 @@ END_TEST
 
 /* ------------------------------------------------------------------------------- threads ---- */
 
-enum { SWAPS = 200 };
+enum { SWAPS = 100 };
+static int running; /* threads beside the one that steps; atomic */
 
 /* Swaps one sequence out and in. */
 static void *swapper(void *arg)
@@ -464,6 +465,7 @@ static void *swapper(void *arg)
     ck_assert_good(engine_swap_out(en, i, &e), &e);
     ck_assert_good(engine_swap_in(en, i, &e), &e);
   }
+  __atomic_sub_fetch(&running, 1, __ATOMIC_RELAXED);
   return NULL;
 }
 
@@ -479,6 +481,7 @@ static void *visitor(void *arg)
     engine_drop(en, 5000 + n);
     engine_check(en);
   }
+  __atomic_sub_fetch(&running, 1, __ATOMIC_RELAXED);
   return NULL;
 }
 
@@ -488,12 +491,13 @@ START_TEST(swaps_beside_steps)
   pthread_t one, other;
   begin(a);
   go_on(a, 50);
+  running = 2;
   ck_assert_int_eq(pthread_create(&one, NULL, swapper, &a), 0);
   ck_assert_int_eq(pthread_create(&other, NULL, visitor, &a), 0);
-  for (int n = 0; n < 6; n++) {
+  do {
     begin(b);
     finish(b);
-  }
+  } while (__atomic_load_n(&running, __ATOMIC_RELAXED));
   pthread_join(one, NULL);
   pthread_join(other, NULL);
   finish(a);
