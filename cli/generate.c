@@ -173,7 +173,8 @@ static void close_all(struct generation *g)
 /* What is new of the text. Lost output ends the program in cli_finish. */
 static int show_text(struct generation *g)
 {
-  fwrite(g->text.byte, 1, g->text.n, stdout);
+  if (g->text.n) /* else there may be no buffer */
+    fwrite(g->text.byte, 1, g->text.n, stdout);
   g->text.n = 0;
   return fflush(stdout);
 }
