@@ -193,13 +193,19 @@ static int take_workspace(struct trainer *t)
   t->logits = take(t, (size_t)t->chunk * c->vocab * t->g->ops->table->act_bytes);
   t->dlogits = take_floats(t, (size_t)t->chunk * c->vocab);
   t->turn = take_floats(t, rows * c->head_dim);
-  t->loss = take_floats(t, rows);
+  t->loss = take_floats(t, t->chunk);
+  t->picked = take(t, (size_t)t->chunk * c->hidden * t->g->ops->table->act_bytes);
+  t->dpicked = take_floats(t, (size_t)t->chunk * c->hidden);
+  t->losses = calloc(t->chunk, sizeof *t->losses);
+  t->picked_row = calloc(t->chunk, sizeof *t->picked_row);
+  t->picked_target = calloc(t->chunk, sizeof *t->picked_target);
   t->inv_freq = calloc(c->head_dim / 2 + 1, sizeof *t->inv_freq);
   t->token = calloc(rows, sizeof *t->token);
   t->target = calloc(rows, sizeof *t->target);
   t->position = calloc(rows, sizeof *t->position);
   t->seq = calloc(rows, sizeof *t->seq);
   if (!t->x || !t->delta || !t->last || !t->logits || !t->dlogits || !t->turn || !t->loss ||
+      !t->picked || !t->dpicked || !t->losses || !t->picked_row || !t->picked_target ||
       !t->inv_freq || !t->token || !t->target || !t->position || !t->seq)
     return -1;
   model_inv_freq(c, t->inv_freq);
@@ -253,8 +259,8 @@ void trainer_destroy(struct trainer *t)
 {
   if (!t)
     return;
-  void *taken[] = {t->master, t->m,    t->v,      t->sum,  t->fresh, t->x,
-                   t->delta,  t->last, t->logits, t->turn, t->loss,  t->dlogits};
+  void *taken[] = {t->master, t->m,      t->v,    t->sum,  t->fresh,   t->x,      t->delta,
+                   t->last,   t->logits, t->turn, t->loss, t->dlogits, t->picked, t->dpicked};
   struct ops *ops = t->g->ops;
   for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
     ops->table->free(ops, taken[i]);
@@ -268,6 +274,9 @@ void trainer_destroy(struct trainer *t)
   free(t->lse);
   free(t->param);
   free(t->inv_freq);
+  free(t->losses);
+  free(t->picked_row);
+  free(t->picked_target);
   free(t->token);
   free(t->target);
   free(t->position);
@@ -326,12 +335,9 @@ static int load(struct trainer *t, const struct trainer_seq *seq, uint32_t nseq,
   return 0;
 }
 
-static int sum_losses(struct trainer *t, struct base_error *e, double *sum)
+static int check_loss(const struct trainer *t, struct base_error *e)
 {
-  *sum = 0;
-  for (uint32_t i = 0; i < t->rows; i++)
-    *sum += t->loss[i];
-  if (isfinite(*sum))
+  if (isfinite(t->loss_sum))
     return 0;
   return base_fail(e, BASE_INPUT,
                    "the loss of step %llu is no number: the learning rate may be too high, or the "
@@ -363,8 +369,9 @@ int trainer_micro(struct trainer *t, const struct trainer_seq *seq, uint32_t nse
     return TRAINER_ABORTED;
   t->g->table->zero(t->g, t->fresh, t->total);
   trainer_head(t, 1);
-  if (sum_losses(t, e, &l.sum))
+  if (check_loss(t, e))
     return -1;
+  l.sum = t->loss_sum;
   if (trainer_backward(t))
     return TRAINER_ABORTED;
   gather(t, l.tokens);
@@ -381,8 +388,9 @@ int trainer_loss(struct trainer *t, const struct trainer_seq *seq, uint32_t nseq
   t->stop = NULL;
   trainer_forward(t);
   trainer_head(t, 0);
-  if (sum_losses(t, e, &l.sum))
+  if (check_loss(t, e))
     return -1;
+  l.sum = t->loss_sum;
   *loss = l;
   return 0;
 }

@@ -62,7 +62,14 @@ struct trainer {
   void *x, *delta, *last, *logits;
   float *slope[SLOPE_COUNT];
   float *turn, *loss, *dlogits;
-  uint32_t chunk; /* rows whose logits exist at once */
+  /* Of counted rows, `chunk` at a time: logits exist of no more at once. */
+  uint32_t chunk;
+  void *picked;   /* hidden states */
+  float *dpicked; /* their gradients */
+  float *losses;  /* [chunk], on the host */
+  uint32_t *picked_row;
+  int32_t *picked_target;
+  double loss_sum;
   float *inv_freq;
   size_t bytes;
 
@@ -84,7 +91,7 @@ float *trainer_fresh(const struct trainer *t, const struct tensor *of);
 int trainer_forward(struct trainer *t);
 /* A layer once more from its kept input. */
 void trainer_layer_again(struct trainer *t, uint32_t layer);
-/* Losses of all rows; with `back` also SLOPE_NORMED of the final norm's output. */
+/* loss_sum of all rows; with `back` also SLOPE_NORMED of the final norm's output. */
 void trainer_head(struct trainer *t, int back);
 /* From SLOPE_NORMED to all weights; 1: stopped. */
 int trainer_backward(struct trainer *t);

@@ -113,21 +113,44 @@ static const struct tensor *head_of(const struct trainer *t)
   return t->w->config.tied ? &t->w->embed : &t->w->head;
 }
 
-void trainer_head(struct trainer *t, int back)
+/* Losses of n counted rows, whose numbers are in `row`, and what goes back from them. */
+static void head_chunk(struct trainer *t, const uint32_t *row, uint32_t n, float *dw, int back)
 {
   const struct tensor *head = head_of(t);
   const struct grad_table *g = t->g->table;
-  float *dw = back ? trainer_fresh(t, head) : NULL;
-  for (uint32_t row = 0; row < t->rows; row += t->chunk) {
-    uint32_t n = t->rows - row < t->chunk ? t->rows - row : t->chunk;
-    const char *x = (const char *)t->last + (size_t)row * head->cols * ops_of(t)->act_bytes;
-    ops_of(t)->linear(t->g->ops, t->logits, x, head, NULL, n);
-    g->cross_entropy(t->g, t->loss + row, t->dlogits, t->logits, t->target + row, n, head->rows);
-    if (back)
-      g->linear_back(t->g, t->slope[SLOPE_NORMED] + (size_t)row * head->cols, t->dlogits, head, n,
-                     0);
-    if (dw)
-      g->weight_back(t->g, dw, NULL, t->dlogits, x, n, head->cols, head->rows);
+  for (uint32_t i = 0; i < n; i++)
+    t->picked_target[i] = t->target[row[i]];
+  ops_of(t)->gather(t->g->ops, t->picked, t->last, row, n, head->cols);
+  ops_of(t)->linear(t->g->ops, t->logits, t->picked, head, NULL, n);
+  g->cross_entropy(t->g, t->loss, t->dlogits, t->logits, t->picked_target, n, head->rows);
+  ops_of(t)->copy(t->g->ops, t->losses, t->loss, n * sizeof *t->losses);
+  for (uint32_t i = 0; i < n; i++)
+    t->loss_sum += (double)t->losses[i];
+  if (!back)
+    return;
+  g->linear_back(t->g, t->dpicked, t->dlogits, head, n, 0);
+  for (uint32_t i = 0; i < n; i++)
+    ops_of(t)->copy(t->g->ops, t->slope[SLOPE_NORMED] + (size_t)row[i] * head->cols,
+                    t->dpicked + (size_t)i * head->cols, head->cols * sizeof(float));
+  if (dw)
+    g->weight_back(t->g, dw, NULL, t->dlogits, t->picked, n, head->cols, head->rows);
+}
+
+/* Rows that do not count have no logits. */
+void trainer_head(struct trainer *t, int back)
+{
+  float *dw = back ? trainer_fresh(t, head_of(t)) : NULL;
+  uint32_t n = 0;
+  t->loss_sum = 0;
+  if (back)
+    t->g->table->zero(t->g, t->slope[SLOPE_NORMED], (size_t)t->rows * t->w->config.hidden);
+  for (uint32_t i = 0; i < t->rows; i++) {
+    if (t->target[i] >= 0)
+      t->picked_row[n++] = i;
+    if (n == t->chunk || (i + 1 == t->rows && n > 0)) {
+      head_chunk(t, t->picked_row, n, dw, back);
+      n = 0;
+    }
   }
 }
 
