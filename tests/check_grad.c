@@ -6,68 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
-#include "base/rng.h"
+#include "tests/grad_stage.h"
 #include "tests/suite.h"
 
-enum { ROUNDS = 3, MOST = 60000 };
-
-/* ---------------------------------------------------------------------------------- a stage --- */
-
-/* One path with some threads; numbers drawn anew for each case. */
-static struct ops *ops;
-static struct grad *grad;
-static gsl_rng *rng;
-
-static void open_stage(const char *path, int threads)
-{
-  struct base_error e = {0};
-  struct grad_limits most = {
-      .tokens = 300, .width = 700, .seq_tokens = 200, .head_dim = 4, .rank = 16};
-  ops = cpu_ops_create(TENSOR_F32, NULL, threads, path, &e);
-  ck_assert_msg(ops != NULL, "%s", e.text);
-  grad = cpu_grad_create(ops, &most, &e);
-  ck_assert_msg(grad != NULL, "%s", e.text);
-  rng = base_rng_open(11, "check_grad");
-}
-
-static void close_stage(void)
-{
-  cpu_grad_destroy(grad);
-  cpu_ops_destroy(ops);
-  gsl_rng_free(rng);
-}
-
-static uint32_t below(uint32_t n)
-{
-  return (uint32_t)gsl_rng_uniform_int(rng, n);
-}
-
-static void draw(float *x, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    x[i] = (float)gsl_ran_gaussian(rng, 1);
-}
-
-static float *drawn(size_t n)
-{
-  float *x = malloc((n + 1) * sizeof *x);
-  ck_assert(x != NULL);
-  draw(x, n);
-  return x;
-}
-
-static float *zeros(size_t n)
-{
-  float *x = calloc(n + 1, sizeof *x);
-  ck_assert(x != NULL);
-  return x;
-}
-
-static struct tensor matrix(uint32_t rows, uint32_t cols, const float *data)
-{
-  return (struct tensor){TENSOR_F32, rows, cols, data};
-}
+enum { ROUNDS = 3 };
 
 /* ----------------------------------------------------------------------- central differences ---
  */
@@ -490,70 +432,10 @@ static void embed_cases(void)
   }
 }
 
-/* -------------------------------------------------------------------------------- the step --- */
-
-static void adamw_cases(void)
-{
-  enum { N = 133, STEPS = 4 };
-  float p[N], m[N] = {0}, v[N] = {0}, g[N];
-  double rp[N], rm[N] = {0}, rv[N] = {0};
-  draw(p, N);
-  for (int i = 0; i < N; i++)
-    rp[i] = (double)p[i];
-  for (int t = 1; t <= STEPS; t++) {
-    draw(g, N);
-    struct grad_adamw s = {.p = p,
-                           .m = m,
-                           .v = v,
-                           .grad = g,
-                           .n = N,
-                           .scale = 0.5f,
-                           .rate = 0.125f,
-                           .beta1 = 0.875f,
-                           .beta2 = 0.96875f,
-                           .eps = 0x1p-20f,
-                           .decay = 0.25f,
-                           .correct1 = 1 - powf(0.875f, (float)t),
-                           .correct2 = 1 - powf(0.96875f, (float)t)};
-    grad->table->adamw(grad, &s);
-    for (int i = 0; i < N; i++) {
-      double x = 0.5 * (double)g[i];
-      rp[i] *= 1 - 0.125 * 0.25;
-      rm[i] = 0.875 * rm[i] + 0.125 * x;
-      rv[i] = 0.96875 * rv[i] + 0.03125 * x * x;
-      rp[i] -= 0.125 * (rm[i] / (1 - pow(0.875, t))) /
-               (sqrt(rv[i] / (1 - pow(0.96875, t))) + 0x1p-20);
-      ck_assert_double_eq_tol((double)p[i], rp[i], 2e-6);
-    }
-  }
-}
-
-static void sum_cases(void)
-{
-  float *x = drawn(MOST), *y = zeros(MOST);
-  double want = 0;
-  for (size_t i = 0; i < MOST; i++)
-    want += (double)x[i] * (double)x[i];
-  ck_assert_double_eq_tol(grad->table->square_sum(grad, x, MOST), want, 1e-6 * want);
-  ck_assert(grad->table->square_sum(grad, x, 1) == (double)(x[0] * x[0]));
-  grad->table->add(grad, y, x, MOST);
-  ck_assert_mem_eq(x, y, MOST * sizeof *x);
-  grad->table->zero(grad, y, MOST - 1);
-  ck_assert(y[0] == 0 && y[MOST - 2] == 0 && y[MOST - 1] == x[MOST - 1]);
-  uint16_t h[7];
-  struct tensor t = {TENSOR_BF16, 1, 7, h};
-  grad->table->publish(grad, &t, x);
-  for (int i = 0; i < 7; i++)
-    ck_assert_uint_eq(h[i], bf16_from_f32(x[i]));
-  free(x);
-  free(y);
-}
-
 /* -------------------------------------------------------------------------------- all paths --- */
 
 static void (*const cases[])(void) = {linear_cases,    lora_cases,   norm_cases,    norm_rope_cases,
-                                      attention_cases, swiglu_cases, entropy_cases, embed_cases,
-                                      adamw_cases,     sum_cases};
+                                      attention_cases, swiglu_cases, entropy_cases, embed_cases};
 enum { CASES = sizeof cases / sizeof cases[0] };
 
 START_TEST(backward_is_the_derivative)
@@ -567,45 +449,12 @@ START_TEST(backward_is_the_derivative)
 }
 END_TEST
 
-/* Products of shapes at the borders of tiles, with 1, 2 and 3 threads: the same bits. */
-START_TEST(threads_do_not_change_bits)
-{
-  const char *const *paths = cpu_ops_paths(TENSOR_F32);
-  for (int i = 0; paths[i]; i++) {
-    float *first = NULL;
-    for (int threads = 1; threads <= 3; threads++) {
-      open_stage(paths[i], threads);
-      uint32_t T = 193, in = 97, out = 145;
-      float *x = drawn((size_t)T * in), *w = drawn((size_t)in * out);
-      float *dy = drawn((size_t)T * out);
-      size_t n = (size_t)T * in + (size_t)in * out;
-      float *got = zeros(n);
-      struct tensor wt = matrix(out, in, w);
-      grad->table->linear_back(grad, got, dy, &wt, T, 0);
-      grad->table->weight_back(grad, got + (size_t)T * in, NULL, dy, x, T, in, out);
-      if (first)
-        ck_assert_mem_eq(first, got, n * sizeof *got);
-      if (first)
-        free(got);
-      else
-        first = got;
-      free(x);
-      free(w);
-      free(dy);
-      close_stage();
-    }
-    free(first);
-  }
-}
-END_TEST
-
 int main(void)
 {
   Suite *s = suite_create("grad");
   TCase *c = tcase_create("grad");
   tcase_set_timeout(c, 60);
   tcase_add_loop_test(c, backward_is_the_derivative, 0, CASES);
-  tcase_add_test(c, threads_do_not_change_bits);
   suite_add_tcase(s, c);
   return suite_run(s);
 }

@@ -22,6 +22,7 @@ suites = \
   %D%/check_order \
   %D%/check_measured \
   %D%/check_grad \
+  %D%/check_grad_step \
   %D%/check_importers \
   %D%/check_kernel_tables \
   %D%/check_operators \
@@ -58,6 +59,7 @@ engine_suites = \
   %D%/check_engine \
   %D%/check_engine_equal \
   %D%/check_engine_steps \
+  %D%/check_grad_step \
   %D%/check_ops \
   %D%/check_ops_attention \
   %D%/check_ops_batch \
@@ -78,6 +80,7 @@ libtesting_a_SOURCES = \
   %D%/fuzz_device.h \
   %D%/fuzz_rows.c \
   %D%/fuzz_rows.h \
+  %D%/grad_stage.h \
   %D%/naive_host.c \
   %D%/naive_inner.h \
   %D%/naive_jobs.c \
