@@ -13,7 +13,6 @@ suites = \
   %D%/check_conformance \
   %D%/check_cost \
   %D%/check_cost_tables \
-  %D%/check_device \
   %D%/check_engine \
   %D%/check_engine_equal \
   %D%/check_engine_steps \
@@ -55,6 +54,8 @@ suites = \
 engine_suites = \
   %D%/check_engine_equal \
   %D%/check_engine_steps \
+  %D%/check_device \
+  %D%/check_device_world \
   %D%/check_grad \
   %D%/check_engine \
   %D%/check_engine_equal \
@@ -110,8 +111,9 @@ libtesting_a_SOURCES = \
 # Lessons are of the command line, not of the library.
 %C%_check_problems_SOURCES = %D%/check_problems.c cli/lesson.c cli/lesson.h
 %C%_check_tiny_SOURCES = %D%/check_tiny.c cli/lesson.c cli/lesson.h
-# The real device on an engine of the suite's own.
+# The real device on an engine of the suites' own.
 %C%_check_device_SOURCES = %D%/check_device.c %D%/toy_engine.c %D%/toy_engine.h
+%C%_check_device_world_SOURCES = %D%/check_device_world.c %D%/toy_engine.c %D%/toy_engine.h
 
 # The policies of nasty_policy.c once more, each as a module that a scenario can name.
 nasty_modules = \
