@@ -11,7 +11,7 @@
 #include "backend/device.h"
 #include "cli/weights.h"
 
-enum { GPUS_MAX = LULL_SERVERS, CORES_MAX = 1024, FACTS = 4, HOST_POOL_FACTOR = 2 };
+enum { GPUS_MAX = LULL_SERVERS, CORES_MAX = 1024, FACTS = 4, HOST_POOL_FACTOR = 4 };
 
 /* Processors of one GPU; n 0: any. */
 struct cores {
