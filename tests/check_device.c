@@ -76,6 +76,9 @@ static void make_real(struct bed *b, struct base_error *e)
   b->ops = &device_ops;
 }
 
+/* Steps so long that a moment within one is met on a busy machine too. */
+static const struct toy_options slow = {.step_ns = 200000000, .copy_ns = 8000000};
+
 /* With a request 0 of 6 prompt tokens whose first chunk, of all of them, is the batch. */
 static struct bed *bed_open(int kind, const struct toy_options *toy)
 {
@@ -250,7 +253,7 @@ END_TEST
 
 START_TEST(the_clock)
 {
-  struct bed *b = bed_open(_i, NULL);
+  struct bed *b = bed_open(_i, &slow);
   struct lull_completion c[4];
   ck_assert_int_eq(b->ops->wait(b->dev, 0, c, 4), 0); /* a poll */
   ck_assert_int_eq(b->ops->now(b->dev), 0);
@@ -274,7 +277,7 @@ END_TEST
 /* A step that is stopped between layers is lost; it can be asked for again. */
 START_TEST(safe_point)
 {
-  struct bed *b = bed_open(_i, NULL);
+  struct bed *b = bed_open(_i, &slow);
   pass(b, MS);
   ck_assert_int_eq(submit(b, forward(b)), 0);
   b->ops->interrupt(b->dev, (lull_lane_id)b->serve, LULL_AT_SAFEPOINT); /* at a boundary: nothing */
@@ -299,7 +302,7 @@ END_TEST
 
 START_TEST(at_the_boundary)
 {
-  struct bed *b = bed_open(_i, NULL);
+  struct bed *b = bed_open(_i, &slow);
   ck_assert_int_eq(submit(b, forward(b)), 0);
   pass(b, MS);
   b->ops->interrupt(b->dev, (lull_lane_id)b->serve, LULL_AT_BOUNDARY);

@@ -240,7 +240,7 @@ START_TEST(world_on_it)
       check_seed(s);
     random_scenario_destroy(s);
   }
-  ck_assert_msg(seen.runs > SEEDS / 4 && seen.steps > 20 * seen.runs && seen.aborts &&
+  ck_assert_msg(seen.runs > SEEDS / 6 && seen.steps > 20 * seen.runs && seen.aborts &&
                     seen.copies > seen.runs / 4 && seen.finished > seen.runs && seen.micro,
                 "%d runs, %d steps, %d aborts, %d copies, %d finished, %d micro-steps",
                 (int)seen.runs, (int)seen.steps, (int)seen.aborts, (int)seen.copies,

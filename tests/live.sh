@@ -150,7 +150,11 @@ fi
 "$LULL" run "$scenario" --device cpu --weights "$scratch/tiny" --threads 1 \
   --record "$scratch/none.lull" --json "$scratch/part.json" >"$out" 2>"$scratch/err" &
 pid=$!
-sleep 1
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do # it has begun to record
+  ls "$scratch"/none.lull.tmp* >/dev/null 2>&1 && break
+  sleep 0.5
+done
+sleep 0.5
 kill -INT $pid
 wait $pid
 code=$?
