@@ -269,6 +269,29 @@ START_TEST(masters_are_finer_than_bf16)
 }
 END_TEST
 
+/* Decay shrinks matrices, not norms. */
+START_TEST(norms_do_not_decay)
+{
+  struct config c = stage_config();
+  struct rows r;
+  fill(&r, 1, 3);
+  struct stage s[2];
+  for (int i = 0; i < 2; i++) {
+    struct trainer_options o = options();
+    o.decay = i ? 1 : 0;
+    s[i] = stage_open(stage_weights(&c, 5, TENSOR_F32), NULL, TENSOR_F32, 1, NULL, &o);
+    stage_micro(&s[i], r.seq, SEQS);
+    stage_step(&s[i], 0.01f);
+  }
+  const struct layer_weights *a = &s[0].w->layer[0], *b = &s[1].w->layer[0];
+  ck_assert_mem_eq(a->input_norm.data, b->input_norm.data, tensor_bytes(&a->input_norm));
+  ck_assert_mem_eq(a->q_norm.data, b->q_norm.data, tensor_bytes(&a->q_norm));
+  ck_assert_mem_ne(a->q.data, b->q.data, tensor_bytes(&a->q));
+  stage_close(&s[0]);
+  stage_close(&s[1]);
+}
+END_TEST
+
 /* ---------------------------------------------------------------------------------- stopping -- */
 
 /* Sets the flag at the n-th linear layer from now on. */
@@ -451,6 +474,7 @@ int main(void)
   tcase_add_loop_test(c, bits_do_not_depend_on_threads, 0, 4);
   tcase_add_test(c, micro_batches_add_up);
   tcase_add_test(c, masters_are_finer_than_bf16);
+  tcase_add_test(c, norms_do_not_decay);
   tcase_add_loop_test(c, a_stop_changes_nothing, 0, 2);
   tcase_add_test(c, bad_batches_are_refused);
   tcase_add_test(c, a_loss_that_is_no_number_names_its_step);
