@@ -212,6 +212,22 @@ static int take_workspace(struct trainer *t)
   return take_kept(t) || take_slopes(t) ? -1 : 0;
 }
 
+/* Masters from the weights, by way of the host. */
+static int fill_masters(struct trainer *t)
+{
+  for (size_t i = 0; i < t->nparams; i++) {
+    const struct trainer_param *p = &t->param[i];
+    float *x = malloc(p->n * sizeof *x);
+    if (!x)
+      return -1;
+    for (size_t k = 0; k < p->n; k++)
+      x[k] = tensor_get(p->tensor, k);
+    t->g->ops->table->copy(t->g->ops, t->master + p->at, x, p->n * sizeof *x);
+    free(x);
+  }
+  return 0;
+}
+
 static int take_state(struct trainer *t)
 {
   t->master = take_floats(t, t->total);
@@ -224,10 +240,7 @@ static int take_state(struct trainer *t)
   t->g->table->zero(t->g, t->m, t->total);
   t->g->table->zero(t->g, t->v, t->total);
   t->g->table->zero(t->g, t->sum, t->total);
-  for (size_t i = 0; i < t->nparams; i++)
-    for (size_t k = 0; k < t->param[i].n; k++)
-      t->master[t->param[i].at + k] = tensor_get(t->param[i].tensor, k);
-  return 0;
+  return fill_masters(t);
 }
 
 struct trainer *trainer_create(struct weights *w, struct adapter *a, struct grad *g,
