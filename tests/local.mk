@@ -52,14 +52,12 @@ suites = \
 
 # The suites of the engine, which run under ThreadSanitizer too: `make check-engine`.
 engine_suites = \
-  %D%/check_engine_equal \
-  %D%/check_engine_steps \
   %D%/check_device \
   %D%/check_device_world \
-  %D%/check_grad \
   %D%/check_engine \
   %D%/check_engine_equal \
   %D%/check_engine_steps \
+  %D%/check_grad \
   %D%/check_grad_step \
   %D%/check_ops \
   %D%/check_ops_attention \
