@@ -57,7 +57,7 @@ START_TEST(linear)
     for (int dtype = 0; dtype < 2; dtype++) {
       linear_batches(one, o, 83, 77, dtype);
       linear_batches(one, o, 64, 1500, dtype);
-      linear_batches(one, o, 1001, 264, dtype); /* enough work for all threads, even of one row */
+      linear_batches(one, o, 1001, 264, dtype); /* enough work for all threads from four rows on */
     }
     cpu_ops_destroy(o);
   }

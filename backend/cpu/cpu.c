@@ -17,9 +17,9 @@
 #include "backend/cpu/sample.h"
 
 /* Multiplications below which one thread does it: some ten microseconds. */
-enum { SMALL = 1 << 18 };
+enum { SMALL = 1 << 20 };
 /* What other work costs, in multiplications an element. */
-enum { COST_NORM = 4, COST_ROPE = 16, COST_SWIGLU = 16, COST_LOGIT = 16 };
+enum { COST_NORM = 16, COST_ROPE = 64, COST_SWIGLU = 32, COST_LOGIT = 32 };
 /* From here on memory is asked for in large pages. */
 enum { LARGE = 4 << 20, LARGE_PAGE = 2 << 20 };
 enum { PATHS = 4 };
