@@ -8,6 +8,20 @@ man: lull$(EXEEXT)
 	  mv -f $(srcdir)/docs/lull.1.tmp $(srcdir)/docs/lull.1
 .PHONY: man
 
-EXTRA_DIST += %D%/calibration.md %D%/checkpoints.md %D%/closed-loop.md %D%/engines.md %D%/generate.md %D%/holdout.md %D%/metrics.md %D%/results.md %D%/rules.md %D%/scenarios.md %D%/speed.md %D%/traces.md %D%/validate.md
-EXTRA_DIST += %D%/calibration.md %D%/checkpoints.md %D%/closed-loop.md %D%/engines.md %D%/holdout.md %D%/metrics.md %D%/results.md %D%/rules.md %D%/scenarios.md %D%/speed.md %D%/traces.md %D%/training.md %D%/validate.md
-EXTRA_DIST += %D%/calibration.md %D%/checkpoints.md %D%/closed-loop.md %D%/devices.md %D%/engine-speed.md %D%/engines.md %D%/holdout.md %D%/metrics.md %D%/results.md %D%/rules.md %D%/scenarios.md %D%/speed.md %D%/traces.md %D%/validate.md
+EXTRA_DIST += \
+  %D%/calibration.md \
+  %D%/checkpoints.md \
+  %D%/closed-loop.md \
+  %D%/devices.md \
+  %D%/engine-speed.md \
+  %D%/engines.md \
+  %D%/generate.md \
+  %D%/holdout.md \
+  %D%/metrics.md \
+  %D%/results.md \
+  %D%/rules.md \
+  %D%/scenarios.md \
+  %D%/speed.md \
+  %D%/traces.md \
+  %D%/training.md \
+  %D%/validate.md
