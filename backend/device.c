@@ -115,6 +115,16 @@ static int check_work(const struct lull_device *d, const struct lull_work *w)
   return good ? LULL_DEV_OK : LULL_DEV_BAD_CALL;
 }
 
+static void copy_batch(struct device_lane *l, const struct lull_batch *b)
+{
+  l->rows = b->rows;
+  l->chunks = b->chunks;
+  for (uint32_t i = 0; i < b->rows; i++)
+    l->row[i] = b->row[i];
+  for (uint32_t i = 0; i < b->chunks; i++)
+    l->chunk[i] = (struct engine_chunk){b->chunk[i].request, b->chunk[i].start, b->chunk[i].tokens};
+}
+
 static int dev_submit(struct lull_device *d, const struct lull_work *w)
 {
   int st = check_work(d, w);
@@ -130,6 +140,8 @@ static int dev_submit(struct lull_device *d, const struct lull_work *w)
   } else {
     device_clock(d);
     l->work = *w;
+    if (w->kind == LULL_WORK_FORWARD)
+      copy_batch(l, w->batch);
     l->submitted = d->now;
     l->state = LANE_GIVEN;
     __atomic_store_n(&l->stop, 0, __ATOMIC_RELAXED);

@@ -32,7 +32,10 @@ struct device_lane {
   struct base_error error; /* where done.status is not good */
 
   /* the thread's, while it runs */
-  lull_time began;            /* when it took the work */
+  lull_time began; /* when it took the work */
+  /* The work's batch, copied: a world that fails gives its own back while a step runs. */
+  uint32_t rows, chunks;
+  lull_id *row;               /* [max_seqs] */
   struct engine_chunk *chunk; /* [max_seqs] */
   struct engine_token *out;   /* [2 * max_seqs] */
   int32_t *token;             /* [2 * max_seqs]: what the completion points to */

@@ -21,13 +21,10 @@ static void gather_tokens(struct device_lane *l, const struct engine_step *s)
 
 static int step(struct device_lane *l, struct lull_completion *c)
 {
-  const struct lull_batch *b = l->work.batch;
-  for (uint32_t i = 0; i < b->chunks; i++)
-    l->chunk[i] = (struct engine_chunk){b->chunk[i].request, b->chunk[i].start, b->chunk[i].tokens};
   const struct engine_step s = {.chunk = l->chunk,
-                                .chunks = b->chunks,
-                                .row = b->row,
-                                .rows = b->rows,
+                                .chunks = l->chunks,
+                                .row = l->row,
+                                .rows = l->rows,
                                 .stop = &l->stop,
                                 .out = l->out};
   int st = engine_step(l->d->gpu[l->gpu].engine, &s, &l->error);
@@ -134,6 +131,7 @@ static void *run(void *lane)
 static void free_lane(struct device_lane *l)
 {
   pthread_cond_destroy(&l->given);
+  free(l->row);
   free(l->chunk);
   free(l->out);
   free(l->token);
@@ -153,10 +151,11 @@ struct device_lane *device_lane_open(struct lull_device *d, int gpu, int kind, s
   l->id = (lull_lane_id)d->nlanes;
   l->gpu = gpu;
   l->kind = (uint8_t)kind;
+  l->row = calloc(n + 1, sizeof *l->row);
   l->chunk = calloc(n + 1, sizeof *l->chunk);
   l->out = calloc(2 * n + 1, sizeof *l->out);
   l->token = calloc(2 * n + 1, sizeof *l->token);
-  if (!l->chunk || !l->out || !l->token) {
+  if (!l->row || !l->chunk || !l->out || !l->token) {
     base_fail_memory(e);
   } else if (pthread_create(&l->thread, NULL, run, l)) {
     base_fail(e, BASE_ENV, "no thread for a lane on GPU %d", gpu);

@@ -445,6 +445,32 @@ START_TEST(thread_dies)
 }
 END_TEST
 
+/* A world that fails gives back its batch while a step runs. */
+START_TEST(batch_goes)
+{
+  struct bed *b = bed_open(REAL, NULL);
+  struct lull_chunk *chunk = calloc(1, sizeof *chunk);
+  lull_id *row = calloc(1, sizeof *row);
+  ck_assert(chunk && row);
+  *chunk = b->chunk;
+  b->batch.chunk = chunk;
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  chunk->request = 99;
+  free(chunk);
+  struct lull_completion c = next(b);
+  ck_assert(c.status == LULL_DEV_OK && c.tokens[0] == toy_token(77, 6));
+  make_row(b, 6);
+  b->batch.row = row;
+  ck_assert_int_eq(submit(b, forward(b)), 0);
+  *row = 99;
+  free(row);
+  b->batch.rows = 0;
+  c = next(b);
+  ck_assert(c.status == LULL_DEV_OK && c.tokens[0] == toy_token(77, 7));
+  bed_close(b);
+}
+END_TEST
+
 /* Work under way when the device goes. */
 START_TEST(destroyed_at_work)
 {
@@ -483,6 +509,7 @@ int main(void)
   tcase_add_test(real, prompts);
   tcase_add_test(real, engine_fails);
   tcase_add_test(real, thread_dies);
+  tcase_add_test(real, batch_goes);
   tcase_add_test(real, destroyed_at_work);
   tcase_add_test(real, too_heavy);
   suite_add_tcase(suite, real);
