@@ -75,6 +75,38 @@ START_TEST(beside_a_job)
 }
 END_TEST
 
+/* Likewise where arrivals may wait, as nobody hears of them. A, on server 0, lasts until 340 and B,
+ * on server 1, until 180: C, who came at 200, goes to server 1, as that one had nobody then. */
+static void plan_deaf(void *st, const struct lull_host *h, const struct lull_server *s,
+                      struct lull_plan *p)
+{
+  (void)st;
+  p->wake &= ~(uint32_t)LULL_WAKE_ARRIVAL;
+  lull_id id = h->first(h->ctx, s->id, LULL_WAITING, 0);
+  if (id >= 0)
+    h->chunk(h->ctx, p, id, 64);
+}
+
+START_TEST(unheard_arrivals)
+{
+  static const struct lull_policy deaf = {
+      .size = sizeof deaf, .abi = LULL_POLICY_ABI, .name = "deaf", .plan = plan_deaf};
+  const struct world_arrival a[] = {{.time = 0, .prompt = 24, .output = 1},
+                                    {.time = 0, .prompt = 8, .output = 1},
+                                    {.time = 200, .prompt = 8, .output = 1}};
+  struct stage s = stage(a, 3);
+  s.policy = &deaf;
+  s.twins = s.unheard = 1;
+  s.grid = 1000;
+  ck_assert_msg(!stage_run(&s, 0), "%s", s.e.text);
+  const struct world_record *r = s.r.record;
+  ck_assert(r[0].server == 0 && r[0].first_token == 340 * TICK);
+  ck_assert(r[1].server == 1 && r[1].first_token == 180 * TICK);
+  ck_assert_int_eq(r[2].server, 1);
+  stage_end(&s);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------------------- timers ---
  */
 
@@ -158,6 +190,7 @@ int main(void)
   TCase *t = tcase_create("late");
   tcase_add_test(t, in_the_order_of_their_times);
   tcase_add_test(t, beside_a_job);
+  tcase_add_test(t, unheard_arrivals);
   tcase_add_test(t, timers_of_the_past);
   tcase_add_test(t, timers_that_stand_still);
   suite_add_tcase(suite, t);

@@ -130,16 +130,17 @@ struct stage stage(const struct world_arrival *arrival, uint32_t n)
       .copy_block = 50};
 }
 
-static struct world_config config_of(struct stage *s, const int64_t *value, int stepwise)
+static struct world_config config_of(struct stage *s, const struct world_server *server,
+                                     const int64_t *value, int stepwise)
 {
   return (struct world_config){.nclasses = 2,
-                               .nservers = 1,
+                               .nservers = s->twins ? 2 : 1,
                                .nbacklogs = s->nbacklogs,
-                               .ngpus = 1,
+                               .ngpus = s->twins ? 2 : 1,
                                .njobs = s->njobs,
                                .job = &s->job,
                                .cls = s->cls,
-                               .server = &s->server,
+                               .server = server,
                                .backlog = &s->backlog,
                                .policy = s->policy ? s->policy : &script,
                                .params = value,
@@ -147,7 +148,7 @@ static struct world_config config_of(struct stage *s, const int64_t *value, int 
                                .window = s->window * LULL_TICK_PS,
                                .drain = s->drain < 0 ? LULL_NEVER : s->drain * LULL_TICK_PS,
                                .max_repeat = stepwise ? 1 : 0,
-                               .log = keep_line,
+                               .log = s->unheard ? NULL : keep_line,
                                .log_ctx = s};
 }
 
@@ -188,14 +189,18 @@ int stage_run(struct stage *s, int stepwise)
     return -1;
   s->server.cost = cost;
   s->cursor = s->lines = 0;
-  struct world_config cfg = config_of(s, value, stepwise);
-  struct simdev_gpu gpu = {.memory_bytes = INT64_C(1) << 40,
-                           .copy_bytes_per_s = s->server.block_bytes * INT64_C(1000000000000) /
-                                               (s->copy_block * LULL_TICK_PS),
-                           .cost = cost,
-                           .layers = s->server.layers,
-                           .contended_ps = s->contended_ps};
-  struct lull_device *dev = simdev_create(&gpu, 1, &s->e);
+  struct world_server server[2] = {s->server, s->server};
+  server[1].gpu = 1;
+  struct world_config cfg = config_of(s, server, value, stepwise);
+  const struct simdev_gpu one = {.memory_bytes = INT64_C(1) << 40,
+                                 .copy_bytes_per_s = s->server.block_bytes *
+                                                     INT64_C(1000000000000) /
+                                                     (s->copy_block * LULL_TICK_PS),
+                                 .cost = cost,
+                                 .layers = s->server.layers,
+                                 .contended_ps = s->contended_ps};
+  const struct simdev_gpu gpu[2] = {one, one};
+  struct lull_device *dev = simdev_create(gpu, (int)cfg.ngpus, &s->e);
   struct lull_device_ops ops = simdev_ops;
   grid_ps = s->grid * LULL_TICK_PS;
   if (grid_ps)

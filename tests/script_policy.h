@@ -33,6 +33,8 @@ enum { STAGE_LINES = 512 };
 struct stage {
   struct world_class cls[LULL_CLASSES];
   struct world_server server;
+  int twins;                           /* two of it, on a GPU each */
+  int unheard;                         /* nothing is logged */
   struct world_backlog backlog;
   struct world_job job;
   const struct world_arrival *arrival; /* times in ticks */

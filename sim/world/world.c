@@ -378,7 +378,8 @@ static int pass_time(struct world *w)
   account_time(w, before, now);
   if (w->njobs)
     jobs_pass_time(w, before, now);
-  if (late && deliver_unheard(w))
+  int in_past = n > 0 && w->comp[0].end < now; /* some of the arrivals may have come after it */
+  if (late && !in_past && deliver_unheard(w))
     return -1;
   return w->due < now ? deliver_late(w, n) : deliver_completions(w, n);
 }
