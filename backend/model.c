@@ -87,6 +87,8 @@ static size_t lay_out(struct model *m, char *memory)
 struct model *model_create(const struct weights *w, struct ops *ops, uint32_t max_rows,
                            uint32_t max_sampled, struct base_error *e)
 {
+  if (ops->table->check && ops->table->check(ops, &w->config, e))
+    return NULL;
   struct model *m = calloc(1, sizeof *m);
   if (!m) {
     base_fail_memory(e);

@@ -41,7 +41,8 @@ struct model_batch {
   void *visit_ctx;
 };
 
-/* Borrows weights and ops. BASE_ENV without memory for the workspace. */
+/* Borrows weights and ops. BASE_ENV without memory for the workspace, BASE_INPUT where the
+ * operations do not take such shapes. */
 struct model *model_create(const struct weights *w, struct ops *ops, uint32_t max_rows,
                            uint32_t max_sampled, struct base_error *e);
 void model_destroy(struct model *m);

@@ -22,6 +22,7 @@
 #ifndef BACKEND_OPS_H
 #define BACKEND_OPS_H
 
+#include "backend/config.h"
 #include "backend/tensor.h"
 
 struct ops;
@@ -108,6 +109,9 @@ struct ops_table {
   /* logprob[t] of target[t] */
   void (*logprobs)(struct ops *, const void *logits, const int32_t *target, uint32_t T,
                    uint32_t vocab, float *logprob);
+  /* Are a model's shapes such that the operations take them? 0, or -1 with BASE_INPUT. NULL: all
+   * are. */
+  int (*check)(struct ops *, const struct config *, struct base_error *e);
 };
 
 /* Every backend's struct ops starts with this. */

@@ -246,6 +246,9 @@ static int take_state(struct trainer *t)
 struct trainer *trainer_create(struct weights *w, struct adapter *a, struct grad *g,
                                const struct trainer_options *o, struct base_error *e)
 {
+  struct ops *ops = g->ops;
+  if (ops->table->check && ops->table->check(ops, &w->config, e))
+    return NULL;
   struct trainer *t = calloc(1, sizeof *t);
   if (!t) {
     base_fail_memory(e);

@@ -53,7 +53,8 @@ struct grad_limits trainer_limits(const struct weights *w, const struct adapter 
                                   const struct trainer_options *o);
 
 /* `a` NULL: all of w is trained, else a alone. What is trained lies in memory that may be written
- * to (weights_copy, adapter_random). All are borrowed; options are copied. NULL with BASE_ENV. */
+ * to (weights_copy, adapter_random). All are borrowed; options are copied. NULL with BASE_ENV, or BASE_INPUT where the operations do not
+ * take such shapes. */
 struct trainer *trainer_create(struct weights *w, struct adapter *a, struct grad *g,
                                const struct trainer_options *o, struct base_error *e);
 void trainer_destroy(struct trainer *t);

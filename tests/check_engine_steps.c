@@ -240,6 +240,32 @@ START_TEST(bad_options)
 }
 END_TEST
 
+/* Shapes that a config may have, but that the kernels have no room for: no crash in the first step.
+ */
+START_TEST(shapes_too_large)
+{
+  const struct {
+    size_t at;
+    uint32_t is;
+    const char *text;
+  } bad[] = {
+      {offsetof(struct config, head_dim), 514, "head_dim is 514; the kernels of the CPU take"},
+      {offsetof(struct config, hidden), 1 << 20, "hidden_size is"},
+      {offsetof(struct config, intermediate), 349526, "at most 349525"},
+      {offsetof(struct config, vocab), 262145, "vocab_size is 262145"},
+      {offsetof(struct config, q_heads), 32768, "the width of all query heads"},
+      {offsetof(struct config, q_heads), 1026, "the number of query heads of a key head"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    struct base_error e = {0};
+    struct weights w = *q->w;
+    w.config.head_dim = 32;
+    w.config.kv_heads = 2;
+    *(uint32_t *)(void *)((char *)&w.config + bad[i].at) = bad[i].is;
+    expect_error(engine_create(&w, ops, &usual, &e) ? 0 : -1, &e, BASE_INPUT, bad[i].text);
+  }
+}
+END_TEST
+
 /* Whichever piece is refused: an error, and nothing leaks. */
 START_TEST(no_memory)
 {
@@ -514,6 +540,7 @@ int main(void)
   tcase_add_test(t, bad_steps);
   tcase_add_test(t, too_many_sampled);
   tcase_add_test(t, bad_options);
+  tcase_add_test(t, shapes_too_large);
   tcase_add_test(t, no_memory);
   tcase_add_test(t, stopped_at_each_layer);
   tcase_add_test(t, no_page_is_free);

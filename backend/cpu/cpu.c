@@ -265,6 +265,27 @@ static void cpu_logprobs(struct ops *o, const void *logits, const int32_t *targe
   run(self(o), sample_rows, &j, (double)T * vocab * COST_LOGIT);
 }
 
+/* ---- shapes --------------------------------------------------------------------------------- */
+static int cpu_check(struct ops *o, const struct config *c, struct base_error *e)
+{
+  const struct {
+    const char *what;
+    uint32_t is, most;
+  } limit[] = {
+      {"head_dim", c->head_dim, CPU_HEAD_DIM},
+      {"hidden_size", c->hidden, CPU_WIDTH},
+      {"intermediate_size", c->intermediate, CPU_WIDTH},
+      {"the width of all query heads", c->q_heads * c->head_dim, CPU_WIDTH},
+      {"the number of query heads of a key head", c->q_heads / c->kv_heads, CPU_GROUP},
+      {"vocab_size", c->vocab, (uint32_t)(CPU_SCRATCH / cpu_sample_bytes(1))},
+  };
+  for (size_t i = 0; i < sizeof limit / sizeof limit[0]; i++)
+    if (limit[i].is > limit[i].most)
+      return base_fail(e, BASE_INPUT, "%s is %u; the kernels of the CPU take at most %u",
+                       limit[i].what, limit[i].is, limit[i].most);
+  return 0;
+}
+
 static const struct ops_table table = {
     .name = "cpu",
     .act_bytes = sizeof(float),
@@ -284,6 +305,7 @@ static const struct ops_table table = {
     .gather = cpu_gather,
     .sample = cpu_sample,
     .logprobs = cpu_logprobs,
+    .check = cpu_check,
 };
 
 /* ---- paths ---------------------------------------------------------------------------------- */

@@ -17,6 +17,10 @@ enum { CPU_SCRATCH = 4 << 20 };
 enum { CPU_TILE = 32 };
 /* The largest head. */
 enum { CPU_HEAD_DIM = 512 };
+/* The widest row that `linear` reads: as bf16 six of them fit a thread's scratch. */
+enum { CPU_WIDTH = CPU_SCRATCH / 2 / 6 };
+/* The most query heads of a key head. */
+enum { CPU_GROUP = 512 };
 
 struct cpu_linear {
   float *y;
@@ -72,7 +76,7 @@ struct cpu_kernels {
   void (*add_scaled)(float *y, const float *d, float scale, size_t n, int round);
   float (*max)(const float *x, size_t n);                 /* n >= 1 */
   double (*exp_sum)(const float *x, float max, size_t n); /* of exp(x - max) */
-  const struct grad_kernels *grad; /* of training */
+  const struct grad_kernels *grad;                        /* of training */
 };
 
 extern const struct cpu_kernels cpu_kernels_avx512_bf16, cpu_kernels_avx512, cpu_kernels_avx2,
