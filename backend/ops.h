@@ -9,7 +9,9 @@
  *
  * ROUNDING. With dtype TENSOR_BF16 every result is rounded to bf16 where transformers' bf16 model
  * rounds: after each operation, and in the norms once more between normalising and weighting.
- * Statistics, softmax, rotations and sums are fp32. With TENSOR_F32 nothing is rounded.
+ * Statistics, softmax, rotations and sums are fp32; attention is one operation, whose scores and
+ * weights stay fp32 (transformers' kinds of attention round them at places of their own). With
+ * TENSOR_F32 nothing is rounded.
  *
  * BATCH INVARIANCE. What is computed for a row depends on that row (and, in attention, its
  * sequence's keys and values) alone: not on T, on its place among the rows, on threads, on how a
