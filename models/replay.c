@@ -14,6 +14,13 @@
 
 enum { LINE_MAX_BYTES = 1 << 17, HEAD = 3 };
 
+/* The work on a lane. */
+struct lane {
+  int busy;
+  int64_t kind, tag;
+  uint64_t left; /* steps not told of */
+};
+
 struct run {
   char *arm, *candidate, *seed, *plan;
   int rows;
@@ -23,7 +30,8 @@ struct run {
   int ended; /* its last line was read */
   /* while it is read: what a device may answer next */
   lull_time now;
-  uint64_t left[LULL_LANES]; /* steps of the work on a lane */
+  int64_t lanes; /* opened */
+  struct lane lane[LULL_LANES];
 };
 
 struct replay {
@@ -163,7 +171,22 @@ static int push_list(struct replay *r, struct run *run, const json_t *list, stru
   return 0;
 }
 
-/* As many completions as it says, none of the future, and no more steps than were asked for. */
+/* A completion of work that is under way, not of the future, with no more steps than are left. */
+static int good_completion(struct run *run, const int64_t *v)
+{
+  struct lull_completion c;
+  struct lane *l = v[1] >= 0 && v[1] < LULL_LANES ? &run->lane[v[1]] : NULL;
+  completion_from_values(&c, v);
+  if (!l || !l->busy || v[0] != l->tag || v[2] != l->kind || c.span.steps > l->left || c.end < 0 ||
+      c.end > run->now ||
+      (c.span.steps && (c.aborted ? c.span.last_end > c.end : c.span.last_end != c.end)))
+    return 0;
+  l->left -= c.span.steps;
+  l->busy = !c.final;
+  return 1;
+}
+
+/* As many completions as it says. */
 static int good_wait(struct run *run, const int64_t *answer, size_t n)
 {
   int64_t told = answer[0] < 0 ? 0 : answer[0];
@@ -171,25 +194,53 @@ static int good_wait(struct run *run, const int64_t *answer, size_t n)
     return 0;
   run->now = answer[1];
   for (int64_t i = 0; i < told; i++) {
-    const int64_t *v = answer + 2 + i * CALL_COMPLETION;
-    struct lull_completion c;
-    completion_from_values(&c, v);
-    if (v[1] < 0 || v[1] >= LULL_LANES || c.span.steps > run->left[v[1]] || c.end < 0 ||
-        c.end > run->now ||
-        (c.span.steps && (c.aborted ? c.span.last_end > c.end : c.span.last_end != c.end)))
+    if (!good_completion(run, answer + 2 + i * CALL_COMPLETION))
       return 0;
-    run->left[v[1]] -= c.span.steps;
   }
   return 1;
 }
 
 /* What was submitted bounds what may be told of it. */
-static int good_submit(struct run *run, const int64_t *asked, size_t n)
+static int good_submit(struct run *run, const int64_t *asked, size_t n, int64_t status)
 {
-  if (n < 3 || asked[1] < 0 || asked[1] >= LULL_LANES)
+  if (n < 7 || asked[1] < 0 || asked[1] >= LULL_LANES)
     return 0;
-  run->left[asked[1]] = asked[0] == LULL_WORK_FORWARD ? (uint64_t)asked[2] : 0;
+  if (status == LULL_DEV_OK)
+    run->lane[asked[1]] = (struct lane){.busy = 1,
+                                        .kind = asked[0],
+                                        .tag = asked[5],
+                                        .left = asked[0] == LULL_WORK_FORWARD ? (uint64_t)asked[2]
+                                                                              : 0};
   return 1;
+}
+
+/* Boundaries that are not told of yet. */
+static int good_progress(const struct run *run, const int64_t *asked, size_t n,
+                         const int64_t *answer)
+{
+  if (n < 1 || asked[0] < 0 || asked[0] >= LULL_LANES)
+    return 0;
+  return (uint64_t)answer[0] <= run->lane[asked[0]].left && answer[1] >= 0 && answer[1] <= run->now;
+}
+
+/* Could a device answer so to what it was asked, after all that was before? */
+static int good_call(struct run *run, int kind, const int64_t *asked, size_t n,
+                     const int64_t *answer, size_t answered)
+{
+  switch (kind) {
+  case CALL_OPEN: /* lanes are numbered in order */
+    return answer[0] < 0 || (answer[0] == run->lanes && ++run->lanes <= LULL_LANES);
+  case CALL_SUBMIT:
+    return good_submit(run, asked, n, answer[0]);
+  case CALL_PROGRESS:
+    return good_progress(run, asked, n, answer);
+  case CALL_WAIT:
+    return good_wait(run, answer, answered);
+  case CALL_REPEAT:
+    return answer[0] != 0;
+  default:
+    return 1;
+  }
 }
 
 static int read_call(struct replay *r, const json_t *line, struct base_error *e)
@@ -206,8 +257,7 @@ static int read_call(struct replay *r, const json_t *line, struct base_error *e)
   if (push(run, head, HEAD, e) || push_list(r, run, asked, e) || push_list(r, run, answer, e))
     return -1;
   const int64_t *v = run->v + run->n - nr;
-  if ((kind == CALL_WAIT && !good_wait(run, v, nr)) ||
-      (kind == CALL_SUBMIT && !good_submit(run, v - na, na)))
+  if (!good_call(run, kind, v - na, na, v, nr))
     return fail(r, e, "no device answers '%s' so at this point", name);
   run->calls++;
   return 0;

@@ -207,6 +207,50 @@ START_TEST(bad_recordings)
 }
 END_TEST
 
+/* Answers that would lead a world astray: each is the good one with a line changed. */
+START_TEST(impossible_answers)
+{
+  static const char head[] = "{\"lull-recording\":1,\"scenario\":\"s\",\"device\":\"toy\"}\n"
+                             "{\"run\":{\"arm\":\"a\"},\"rows\":true}\n";
+  static const char *const good[] = {"[\"open\",[0,0],[0]]\n",
+                                     "[\"repeat\",[],[1]]\n",
+                                     "[\"submit\",[0,0,3,0,0,5,0],[0]]\n",
+                                     "[\"wait\",[100,4],[0,50]]\n",
+                                     "[\"progress\",[0],[2,40]]\n",
+                                     "[\"wait\",[100,4],[1,90,5,0,0,1,0,0,3,60,10,0,80,80,70]]\n",
+                                     "[\"wait\",[100,4],[0,95]]\n"};
+  static const struct {
+    int line;
+    const char *text;
+  } bad[] = {
+      {0, "[\"open\",[0,0],[1]]\n"},              /* lanes are numbered from 0 on */
+      {1, "[\"repeat\",[],[0]]\n"},               /* no step at all */
+      {2, "[\"submit\",[0,0,3,0,0,5,0],[-2]]\n"}, /* refused, and yet completed */
+      {2, "[\"submit\",[0,0,3,0,0,6,0],[0]]\n"},  /* another's tag */
+      {2, "[\"submit\",[1,0,3,0,0,5,0],[0]]\n"},  /* another kind */
+      {2, "[\"submit\",[0,0],[0]]\n"},
+      {3, "[\"wait\",[100,4],[0,99]]\n"}, /* time goes back at the next one */
+      {4, "[\"progress\",[0],[4,40]]\n"}, /* of 3 */
+      {4, "[\"progress\",[0],[2,51]]\n"}, /* of the future */
+      {4, "[\"progress\",[256],[0,0]]\n"},
+      {5, "[\"wait\",[100,4],[1,90,5,0,0,1,0,0,4,60,10,0,80,80,70]]\n"}, /* 4 steps of 3 */
+      {6, "[\"wait\",[100,4],[1,95,5,0,0,1,0,0,0,0,0,0,0,95,0]]\n"},     /* once more */
+  };
+  char text[2000];
+  for (int i = -1; i < (int)(sizeof bad / sizeof *bad); i++) {
+    struct base_error e = {0};
+    snprintf(text, sizeof text, "%s", head);
+    for (int k = 0; k < 7; k++)
+      strcat(text, i >= 0 && bad[i].line == k ? bad[i].text : good[k]);
+    strcat(text, "{\"calls\":7}\n{\"runs\":1}\n");
+    struct replay *r = replay_open_memory(text, strlen(text), "t", NULL, &e);
+    ck_assert_msg(!r == (i >= 0), "%d: %s", i, e.text);
+    ck_assert(r || (e.code == BASE_INPUT && strstr(e.text, "no device answers")));
+    replay_close(r);
+  }
+}
+END_TEST
+
 /* A world that asks something else: the first call that differs is named. */
 START_TEST(other_runs)
 {
@@ -274,6 +318,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_test(t, replays_are_equal);
   tcase_add_test(t, bad_recordings);
+  tcase_add_test(t, impossible_answers);
   tcase_add_test(t, other_runs);
   tcase_add_test(t, nothing_is_left_behind);
   suite_add_tcase(suite, t);
