@@ -363,6 +363,12 @@ START_TEST(paths_are_asked_for_by_name)
   const int nowhere[2] = {0, 1000000};
   ck_assert_ptr_null(cpu_ops_create(TENSOR_BF16, nowhere, 2, NULL, &e));
   ck_assert_int_eq(e.code, BASE_USAGE);
+  for (int n = 1; n <= 2; n++) { /* 1023: none here, first or not */
+    e = (struct base_error){0};
+    ck_assert_ptr_null(cpu_ops_create(TENSOR_BF16, (int[2]){n == 1 ? 1023 : 0, 1023}, n, NULL, &e));
+    ck_assert_int_eq(e.code, BASE_USAGE);
+    ck_assert_ptr_nonnull(strstr(e.text, "processor 1023"));
+  }
   for (int dtype = 0; dtype < 2; dtype++) {
     struct ops *o = cpu_ops_create(dtype, NULL, 1, NULL, &e);
     ck_assert_ptr_nonnull(o);
