@@ -75,8 +75,61 @@ START_TEST(beside_a_job)
 }
 END_TEST
 
-/* Likewise where arrivals may wait, as nobody hears of them. A, on server 0, lasts until 340 and B,
- * on server 1, until 180: C, who came at 200, goes to server 1, as that one had nobody then. */
+/* Two steps that end at one moment are both taken in before the first event tells of them. */
+static int both;
+
+static void look(void *st, const struct lull_host *h, const struct lull_event *ev)
+{
+  (void)st;
+  if (ev->kind == LULL_EV_FINISHED && ev->request == 0)
+    both = h->request(h->ctx, 1)->state == LULL_FINISHED;
+}
+
+static void plan(void *st, const struct lull_host *h, const struct lull_server *s,
+                 struct lull_plan *p);
+
+START_TEST(of_one_moment)
+{
+  static const struct lull_policy looker = {
+      .size = sizeof looker, .abi = LULL_POLICY_ABI, .name = "looker", .event = look, .plan = plan};
+  const struct world_arrival a[] = {{.time = 0, .prompt = 8, .output = 1},
+                                    {.time = 0, .prompt = 8, .output = 1},
+                                    {.time = 300, .prompt = 8, .output = 1}};
+  struct stage s = stage(a, 3);
+  s.policy = &looker;
+  s.twins = 1;
+  s.grid = 1000;
+  both = 0;
+  ck_assert_msg(!stage_run(&s, 0), "%s", s.e.text);
+  ck_assert(s.r.record[0].first_token == 180 * TICK && s.r.record[1].first_token == 180 * TICK);
+  ck_assert(both);
+  stage_end(&s);
+}
+END_TEST
+
+/* Of two moments the first is told of before the second is taken in, whatever else was due. */
+START_TEST(of_two_moments)
+{
+  static const struct lull_policy looker = {
+      .size = sizeof looker, .abi = LULL_POLICY_ABI, .name = "looker", .event = look, .plan = plan};
+  const struct world_arrival a[] = {{.time = 0, .prompt = 8, .output = 1},
+                                    {.time = 0, .prompt = 24, .output = 1},
+                                    {.time = 300, .prompt = 8, .output = 1}};
+  struct stage s = stage(a, _i ? 3 : 2);
+  s.policy = &looker;
+  s.twins = 1;
+  s.grid = 1000;
+  both = -1;
+  ck_assert_msg(!stage_run(&s, 0), "%s", s.e.text);
+  ck_assert(s.r.record[0].first_token == 180 * TICK && s.r.record[1].first_token == 340 * TICK);
+  ck_assert_int_eq(both, 0);
+  stage_end(&s);
+}
+END_TEST
+
+/* The order of times holds too where arrivals may wait, as nobody hears of them. A, on server 0,
+ * lasts until 340 and B, on server 1, until 180: C, who came at 200, goes to server 1, as that one
+ * had nobody then. */
 static void plan_deaf(void *st, const struct lull_host *h, const struct lull_server *s,
                       struct lull_plan *p)
 {
@@ -141,7 +194,7 @@ static void plan(void *st, const struct lull_host *h, const struct lull_server *
   (void)st;
   for (lull_id id = h->first(h->ctx, s->id, LULL_WAITING, 0), next; id >= 0; id = next) {
     next = h->request(h->ctx, id)->next;
-    h->chunk(h->ctx, p, id, 8);
+    h->chunk(h->ctx, p, id, 24);
   }
 }
 
@@ -190,6 +243,8 @@ int main(void)
   TCase *t = tcase_create("late");
   tcase_add_test(t, in_the_order_of_their_times);
   tcase_add_test(t, beside_a_job);
+  tcase_add_test(t, of_one_moment);
+  tcase_add_loop_test(t, of_two_moments, 0, 2);
   tcase_add_test(t, unheard_arrivals);
   tcase_add_test(t, timers_of_the_past);
   tcase_add_test(t, timers_that_stand_still);

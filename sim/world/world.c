@@ -378,10 +378,10 @@ static int pass_time(struct world *w)
   account_time(w, before, now);
   if (w->njobs)
     jobs_pass_time(w, before, now);
-  int in_past = n > 0 && w->comp[0].end < now; /* some of the arrivals may have come after it */
+  int in_past = n > 0 && w->comp[0].end < now; /* and some of the arrivals perhaps after it */
   if (late && !in_past && deliver_unheard(w))
     return -1;
-  return w->due < now ? deliver_late(w, n) : deliver_completions(w, n);
+  return w->due < now || in_past ? deliver_late(w, n) : deliver_completions(w, n);
 }
 
 /* All that lives ends unfinished, in the order of ids. */
