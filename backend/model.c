@@ -135,22 +135,26 @@ size_t model_workspace(const struct model *m)
 
 /* Llama-3: long waves are slowed by `factor`, short ones kept, those between blended. The formula
  * is that of transformers' _compute_llama3_parameters. */
-static double scale_llama3(const struct config *c, double freq)
+static float scale_llama3(const struct config *c, float freq)
 {
-  double turns = c->rope_original * freq / (2 * M_PI); /* waves in the original context */
-  if (turns < c->rope_low_freq)
-    return freq / c->rope_factor;
-  if (turns > c->rope_high_freq)
+  const float wave = (float)(2 * M_PI) / freq, original = (float)c->rope_original;
+  const float low = (float)c->rope_low_freq, high = (float)c->rope_high_freq;
+  const float factor = (float)c->rope_factor;
+  if (wave > original / low)
+    return freq / factor;
+  if (wave < original / high)
     return freq;
-  double smooth = (turns - c->rope_low_freq) / (c->rope_high_freq - c->rope_low_freq);
-  return (1 - smooth) * freq / c->rope_factor + smooth * freq;
+  const float smooth = (original / wave - low) / (high - low);
+  return (1 - smooth) * freq / factor + smooth * freq;
 }
 
+/* In fp32 where transformers is: far out in a long context a last place of a frequency is an angle
+ * that bf16 tells apart. */
 void model_inv_freq(const struct config *c, float *inv_freq)
 {
   for (uint32_t i = 0; i < c->head_dim / 2; i++) {
-    double freq = pow(c->rope_theta, -2.0 * i / c->head_dim);
-    inv_freq[i] = (float)(c->rope_factor > 0 ? scale_llama3(c, freq) : freq);
+    const float freq = 1 / (float)pow(c->rope_theta, 2.0 * i / c->head_dim);
+    inv_freq[i] = c->rope_factor > 0 ? scale_llama3(c, freq) : freq;
   }
 }
 
