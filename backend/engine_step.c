@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "backend/engine_inner.h"
@@ -224,6 +225,19 @@ static void undo_step(struct engine *en, uint32_t n)
   }
 }
 
+/* Finite weights may still overflow. A token of such logits would mean nothing. */
+static int check_logits(const struct engine_work *k, const struct model_batch *b,
+                        struct base_error *e)
+{
+  for (uint32_t i = 0; i < b->nsampled; i++)
+    if (!isfinite(k->logprob[i]))
+      return base_fail(e, BASE_INPUT,
+                       "the logits of position %" PRIu32 " of a sequence are no finite numbers: "
+                       "the weights or the adapter overflow",
+                       k->how[i].position - 1);
+  return 0;
+}
+
 int engine_step(struct engine *en, const struct engine_step *st, struct base_error *e)
 {
   engine_lock(en);
@@ -236,11 +250,12 @@ int engine_step(struct engine *en, const struct engine_step *st, struct base_err
     return -1;
   struct model_batch b = make_batch(en, st, (uint32_t)n);
   int aborted = model_forward(en->model, &kv, &b);
+  int bad = !aborted && check_logits(&en->work, &b, e);
   engine_lock(en);
-  if (aborted)
+  if (aborted || bad)
     undo_step(en, (uint32_t)n);
   else
     commit_step(en, st, (uint32_t)n);
   engine_unlock(en);
-  return aborted ? ENGINE_ABORTED : 0;
+  return aborted ? ENGINE_ABORTED : bad ? -1 : 0;
 }
