@@ -135,28 +135,22 @@ int cpu_pool_threads(const struct cpu_pool *p)
   return p->n;
 }
 
-static int no_processor(int core, struct base_error *e)
-{
-  return base_fail(e, BASE_USAGE,
-                   "cannot bind a thread to processor %d: there is none, or this process may not "
-                   "use it",
-                   core);
-}
-
-/* The first is that of the caller, who is bound to it later: it is tried now. */
+/* Tries each, as what a process may use is more than what this thread is bound to. */
 static int check_cores(const int *core, int n, struct base_error *e)
 {
   cpu_set_t set;
+  int bad = 0;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0)
     return base_fail_errno(e, "cannot tell which processors this process may use");
-  for (int i = 0; i < n; i++)
-    if (core[i] < 0 || core[i] >= CPU_SETSIZE)
-      return base_fail(e, BASE_USAGE, "there is no processor %d", core[i]);
-  if (bind_to(pthread_self(), core[0]) != 0)
-    return no_processor(core[0], e);
+  for (int i = 0; i < n && !bad; i++)
+    if (core[i] < 0 || core[i] >= CPU_SETSIZE || bind_to(pthread_self(), core[i]) != 0)
+      bad = base_fail(e, BASE_USAGE,
+                      "cannot bind a thread to processor %d: there is none, or this process may "
+                      "not use it",
+                      core[i]);
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-  return 0;
+  return bad;
 }
 
 static int start(struct cpu_pool *p, struct base_error *e)
@@ -168,7 +162,7 @@ static int start(struct cpu_pool *p, struct base_error *e)
       return base_fail(e, BASE_ENV, "cannot start thread %d of %d", i + 1, p->n);
     p->started++;
     if (p->core && bind_to(w->thread, p->core[i + 1]) != 0)
-      return no_processor(p->core[i + 1], e);
+      return base_fail(e, BASE_ENV, "cannot bind a thread to processor %d", p->core[i + 1]);
   }
   return 0;
 }
