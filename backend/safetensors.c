@@ -286,7 +286,7 @@ struct safetensors *safetensors_open(const char *path, struct base_error *e)
 {
   struct safetensors *f = new_file(path, e);
   struct source *s = f ? f->owned : NULL;
-  int fd = s ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  int fd = s ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
   if (s && fd < 0)
     base_fail(e, BASE_INPUT, "cannot read '%s': %s", path, strerror(errno));
   int bad = fd < 0 || map_file(s, fd, e) || split(s, s->map, s->map_size, e) ||
