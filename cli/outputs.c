@@ -33,7 +33,9 @@ int cli_catch_signals(struct base_error *e)
 {
   struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
   sigemptyset(&a.sa_mask);
-  if (sigaction(SIGINT, &a, NULL) || sigaction(SIGTERM, &a, NULL))
+  const struct sigaction ignore = {.sa_handler = SIG_IGN};
+  if (sigaction(SIGINT, &a, NULL) || sigaction(SIGTERM, &a, NULL) ||
+      sigaction(SIGPIPE, &ignore, NULL))
     return base_fail_errno(e, "cannot catch signals");
   return 0;
 }
