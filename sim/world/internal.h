@@ -230,7 +230,7 @@ struct world {
 };
 
 /* world.c */
-int world_open_lane(struct world *w, int gpu, int kind, int owner); /* its index, or -1 */
+int world_open_lane(struct world *w, int gpu, int kind, int owner); /* its index, or a status */
 int world_broken(struct world *w, const char *fmt, ...) __attribute__((cold, format(printf, 2, 3)));
 /* The device answered with a negative status; what it was asked, and why if it says. */
 int world_refused(struct world *w, int status, const char *fmt, ...)

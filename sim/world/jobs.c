@@ -25,8 +25,8 @@ static int init_job(struct world *w, uint32_t i)
   j->server->job = j;
   int lane = world_open_lane(w, c->gpu, LULL_LANE_TRAIN, (int)i);
   if (lane < 0)
-    return base_fail(w->err, BASE_ENV, "the device opens no training lane on GPU %d for job '%s'",
-                     c->gpu, c->name);
+    return world_refused(w, lane, "the device opens no training lane on GPU %d for job '%s'", c->gpu,
+                         c->name);
   j->lane = (lull_lane_id)lane;
   return 0;
 }

@@ -44,8 +44,10 @@ int world_refused(struct world *w, int status, const char *fmt, ...)
 int world_open_lane(struct world *w, int gpu, int kind, int owner)
 {
   int lane = w->ops->lane_open(w->dev, &gpu, 1, kind);
-  if (lane < 0 || lane >= LULL_LANES)
-    return -1;
+  if (lane >= LULL_LANES)
+    return LULL_DEV_BAD_CALL;
+  if (lane < 0)
+    return lane;
   w->lane[lane] = (struct lane_use){.kind = (uint8_t)kind, .owner = (int16_t)owner};
   return lane;
 }
@@ -105,8 +107,8 @@ static int init_server(struct world *w, uint32_t i)
   int lane = world_open_lane(w, c->gpu, LULL_LANE_SERVE, (int)i);
   int copy = world_open_lane(w, c->gpu, LULL_LANE_COPY, (int)i);
   if (lane < 0 || copy < 0)
-    return base_fail(w->err, BASE_ENV, "the device opens no lane on GPU %d for server %u", c->gpu,
-                     i);
+    return world_refused(w, lane < 0 ? lane : copy,
+                         "the device opens no lane on GPU %d for server %u", c->gpu, i);
   s->lane = (lull_lane_id)lane;
   s->copy_lane = (lull_lane_id)copy;
   int st = w->ops->reserve(w->dev, c->gpu, (int64_t)c->kv_blocks * c->block_bytes);
