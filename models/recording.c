@@ -2,6 +2,7 @@
 /* The recorder: a device that passes every call on and writes it down with its answer. */
 #include "models/recording.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 struct recorder {
   struct base_outfile file;
   gzFile out;
-  int failed; /* a line was not written */
+  int failed; /* errno of the first line that was not written */
   uint64_t runs, calls;
   struct lull_device *inner;
   const struct lull_device_ops *ops;
@@ -28,17 +29,23 @@ static struct recorder *of(struct lull_device *d)
 /* ------------------------------------------------------------------------------------ writing ---
  */
 
-/* A line of text; a failure is told when the file is closed. */
+/* A failure is told when the file is closed. */
+static void note(struct recorder *r, int bad)
+{
+  if (bad && !r->failed)
+    r->failed = errno ? errno : EIO;
+}
+
 static void put(struct recorder *r, const char *text)
 {
-  r->failed |= gzputs(r->out, text) < 0;
+  note(r, gzputs(r->out, text) < 0);
 }
 
 static void put_values(struct recorder *r, const int64_t *v, uint32_t n)
 {
   put(r, "[");
   for (uint32_t i = 0; i < n; i++)
-    r->failed |= gzprintf(r->out, i ? ",%lld" : "%lld", (long long)v[i]) <= 0;
+    note(r, gzprintf(r->out, i ? ",%lld" : "%lld", (long long)v[i]) <= 0);
   put(r, "]");
 }
 
@@ -46,7 +53,7 @@ static void put_values(struct recorder *r, const int64_t *v, uint32_t n)
 static void put_call(struct recorder *r, const struct recording_call *c, const int64_t *answer,
                      uint32_t n)
 {
-  r->failed |= gzprintf(r->out, "[\"%s\",", recording_name[c->kind]) <= 0;
+  note(r, gzprintf(r->out, "[\"%s\",", recording_name[c->kind]) <= 0);
   put_values(r, c->asked, c->n);
   put(r, ",");
   put_values(r, answer, n);
@@ -257,14 +264,14 @@ int recorder_end(struct recorder *r, struct base_error *e)
 int recorder_close(struct recorder *r, struct base_error *e)
 {
   int bad = put_object(r, json_pack("{s:I}", "runs", (json_int_t)r->runs), e);
-  bad |= gzclose(r->out) != Z_OK || r->failed;
+  note(r, gzclose(r->out) != Z_OK);
   r->out = NULL;
-  if (!bad) {
+  if (!bad && !r->failed) {
     bad = base_outfile_commit(&r->file, e);
     free(r);
     return bad;
   }
-  base_fail(e, BASE_ENV, "cannot write '%s': a write failed", r->file.path);
+  base_fail(e, BASE_ENV, "cannot write '%s': %s", r->file.path, strerror(r->failed));
   recorder_abandon(r);
   return -1;
 }
