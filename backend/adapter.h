@@ -11,6 +11,8 @@
 /* The linear layers of a transformer layer that may have one. */
 enum adapter_target { LORA_Q, LORA_K, LORA_V, LORA_O, LORA_GATE, LORA_UP, LORA_DOWN, LORA_TARGETS };
 
+enum { ADAPTER_RANK_MAX = 4096 };
+
 struct adapter_pair {
   struct tensor a, b; /* data NULL: this layer has none */
 };
@@ -36,8 +38,8 @@ int adapter_config_parse(const char *text, size_t size, const char *name, struct
 /* BASE_INPUT if it is not of a model of this shape: another base, rank or shape is named with both
  * values; features that are not built (dora, bias, modules to save) are refused. */
 struct adapter *adapter_open(const char *folder, const struct config *base, struct base_error *e);
-/* A ~ normal of mean 0 and deviation 1/rank by Philox, B zero: as a fresh one starts; `targets`: bits of 1 << LORA_x.
- * In memory that may be written to. */
+/* A ~ normal of mean 0 and deviation 1/rank by Philox, B zero: as a fresh one starts; `targets`:
+ * bits of 1 << LORA_x. In memory that may be written to. */
 struct adapter *adapter_random(const struct config *base, uint32_t rank, float alpha,
                                unsigned targets, uint64_t seed, int dtype, struct base_error *e);
 /* Makes the folder if it is missing; each file whole or not at all. Every layer must have the same

@@ -6,7 +6,7 @@
 #include "backend/adapter.h"
 #include "base/outfile.h"
 
-enum { ADAPTER_RANK_MAX = 4096, ADAPTER_NAME = 96 };
+enum { ADAPTER_NAME = 96 };
 
 /* "q_proj" */
 const char *adapter_module(int target);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { ALIGNMENT = 64 };
 
@@ -49,6 +50,44 @@ int store_make_folder(const char *folder, struct base_error *e)
   if (stat(folder, &st) || !S_ISDIR(st.st_mode))
     return base_fail(e, BASE_ENV, "cannot write into '%s': it is no folder", folder);
   return 0;
+}
+
+/* The folder that a new one would be in, new; a slash at the end counts for nothing. */
+static char *parent_of(const char *folder)
+{
+  char *p = strdup(folder);
+  size_t n = p ? strlen(p) : 0;
+  while (n > 1 && p[n - 1] == '/')
+    n--;
+  while (n > 0 && p[n - 1] != '/')
+    n--;
+  if (p && n == 0)
+    p[n++] = '.';
+  if (p)
+    p[n] = '\0';
+  return p;
+}
+
+int store_check_folder(const char *folder, struct base_error *e)
+{
+  struct stat st;
+  char *parent = NULL;
+  int bad = 0;
+  if (stat(folder, &st)) {
+    if (errno != ENOENT)
+      return base_fail_errno(e, "cannot make the folder '%s'", folder);
+    parent = parent_of(folder);
+    if (!parent)
+      return base_fail_memory(e);
+    if (access(parent, W_OK | X_OK))
+      bad = base_fail_errno(e, "cannot make the folder '%s'", folder);
+  } else if (!S_ISDIR(st.st_mode)) {
+    bad = base_fail(e, BASE_ENV, "cannot write into '%s': it is no folder", folder);
+  } else if (access(folder, W_OK | X_OK)) {
+    bad = base_fail_errno(e, "cannot write into '%s'", folder);
+  }
+  free(parent);
+  return bad;
 }
 
 /* Room for one more pointer at the end of a list. */

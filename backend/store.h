@@ -40,5 +40,7 @@ void store_convert(const struct tensor *from, const struct tensor *to);
 char *store_path(const char *folder, const char *name, struct base_error *e);
 /* Makes the folder if it is missing. */
 int store_make_folder(const char *folder, struct base_error *e);
+/* Could it be made, and written into? Nothing is made: to be asked before long work. */
+int store_check_folder(const char *folder, struct base_error *e);
 
 #endif

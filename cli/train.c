@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/store.h"
 #include "backend/tokenizer.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
@@ -75,12 +76,12 @@ static int check_options(const struct cli_options *o, struct base_error *e)
   if (o->schedule && strcmp(o->schedule, "cosine") && strcmp(o->schedule, "constant"))
     return base_fail(e, BASE_USAGE, "lull train: --schedule '%s' must be cosine or constant",
                      o->schedule);
-  if (o->batch > 1 << 20 || o->seq > 1 << 20 || o->rank > 1 << 16 || o->threads > 1 << 12)
+  if (o->batch > 1 << 20 || o->seq > 1 << 20 || o->rank > ADAPTER_RANK_MAX || o->threads > 1 << 12)
     return base_fail(e, BASE_USAGE, "lull train: that is too large a %s",
-                     o->batch > 1 << 20  ? "--batch"
-                     : o->seq > 1 << 20  ? "--seq"
-                     : o->rank > 1 << 16 ? "--rank"
-                                         : "--threads");
+                     o->batch > 1 << 20           ? "--batch"
+                     : o->seq > 1 << 20           ? "--seq"
+                     : o->rank > ADAPTER_RANK_MAX ? "--rank"
+                                                  : "--threads");
   return 0;
 }
 
@@ -150,7 +151,9 @@ static int open_trainer(struct job *j, struct base_error *e)
 
 static int open_all(struct job *j, struct base_error *e)
 {
-  if (open_weights(j, e) || (j->o->adapter && open_adapter(j, e)) || open_trainer(j, e))
+  const char *folder = j->o->adapter ? j->o->adapter : j->o->output;
+  if (store_check_folder(folder, e) || open_weights(j, e) ||
+      (j->o->adapter && open_adapter(j, e)) || open_trainer(j, e))
     return -1;
   if (!j->o->losses)
     return 0;
@@ -259,6 +262,18 @@ static int run(struct job *j, struct base_error *e)
   return cli_stop ? 0 : tell_loss(j, "after ", e) || tell_score(j, e) ? -1 : 0;
 }
 
+static void tell_stopped(const struct job *j)
+{
+  uint64_t done = trainer_steps(j->trainer), all = j->schedule.steps;
+  if (done == all)
+    fputs("lull: stopped by a signal: all steps are done and written, but not judged\n", stderr);
+  else
+    fprintf(stderr,
+            "lull: stopped by a signal after %" PRIu64 " of %" PRIu64
+            " steps: what is written is partial\n",
+            done, all);
+}
+
 int cli_train(struct cli_line *line)
 {
   struct base_error e = {0};
@@ -271,10 +286,7 @@ int cli_train(struct cli_line *line)
     code = cli_fail(&e);
   } else if (cli_stop) {
     code = BASE_INCOMPLETE;
-    fprintf(stderr,
-            "lull: stopped by a signal after %" PRIu64 " of %" PRIu64
-            " steps: what is written is partial\n",
-            trainer_steps(j.trainer), j.schedule.steps);
+    tell_stopped(&j);
   }
   job_free(&j);
   return code;
