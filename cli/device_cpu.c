@@ -106,7 +106,7 @@ static int threads_of(const struct device_cpu *m, const struct cli_options *o)
 {
   long n = sysconf(_SC_NPROCESSORS_ONLN);
   if (o->threads)
-    return o->threads < CORES_MAX ? (int)o->threads : CORES_MAX;
+    return (int)o->threads;
   return n > m->ngpus ? (int)(n / m->ngpus) : 1;
 }
 
@@ -168,6 +168,9 @@ static int check_arms(struct device_cpu *m, const struct scenario *s, const char
 
 static int open_ops(struct device_cpu *m, const struct cli_options *o, struct base_error *e)
 {
+  if (o->threads > CORES_MAX)
+    return base_fail(e, BASE_USAGE, "--threads: %" PRIu64 " are more than %d", o->threads,
+                     CORES_MAX);
   for (int g = 0; g < m->ngpus; g++) {
     const struct cores *c = &m->cores[g];
     m->ops[g] = cpu_ops_create(m->w->dtype, c->core, c->n ? c->n : threads_of(m, o), o->path, e);

@@ -70,7 +70,7 @@ static int parse_ids(const char *text, struct tokenizer_ids *ids, struct base_er
     errno = 0;
     long id = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1;
     if (id < 0 || id > INT32_MAX || errno || (*end && *end != ','))
-      return base_fail(e, BASE_USAGE, "--tokens: '%s' is no list of ids; write --tokens 1,2,3",
+      return base_fail(e, BASE_USAGE, "--tokens: '%.60s' is no list of ids; write --tokens 1,2,3",
                        text);
     ids->id[ids->n++] = (int32_t)id;
     p = end;

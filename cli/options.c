@@ -263,13 +263,15 @@ static int parse_count(const struct cli_option *def, const char *text, uint64_t 
   return 0;
 }
 
+/* All numbers end as floats: one that is none of them is refused. */
 static int parse_number(const struct cli_option *def, const char *text, double *to,
                         struct base_error *e)
 {
   int fraction = def->kind == CLI_FRACTION;
   char *end = NULL;
   double v = isdigit((unsigned char)text[0]) || text[0] == '.' ? strtod(text, &end) : -1;
-  if (!(v >= 0) || end == text || *end || isinf(v) || (fraction && !(v > 0 && v <= 1)))
+  if (!(v >= 0) || end == text || *end || isinf((float)v) ||
+      (fraction && !((float)v > 0 && v <= 1)))
     return base_fail(e, BASE_USAGE, "--%s: '%s' is no number %s", def->name, text,
                      fraction ? "of more than 0 and at most 1" : "of at least 0");
   *to = v;
