@@ -58,10 +58,10 @@ int page_pool_open(struct page_pool *p, struct ops *ops, uint32_t pages, size_t 
     base_fail_memory(e);
     goto close;
   }
+  if (page_pool_reserve(p, e) < 0) /* before the list, which is large where the pages are many */
+    goto close;
   for (uint32_t i = 0; i < pages; i++)
     p->stack[i] = (int32_t)(pages - 1 - i);
-  if (page_pool_reserve(p, e) < 0)
-    goto close;
   return 0;
 close:
   page_pool_close(p);
