@@ -58,6 +58,8 @@ static int run_micro(struct micro *m, struct base_error *e)
   struct trainer_loss loss = {0};
   if (!m->n)
     return 0;
+  if (!m->train && *m->stop)
+    return TRAINER_ABORTED;
   int r = m->train ? trainer_micro(m->t, m->seq, m->n, m->stop, &loss, e)
                    : trainer_loss(m->t, m->seq, m->n, &loss, e);
   m->sum.sum += loss.sum;
@@ -110,9 +112,9 @@ int lesson_micros(struct trainer *t, const struct lesson_plan *p, uint64_t step,
 }
 
 int lesson_held_out(struct trainer *t, const struct lesson_plan *p, uint64_t n,
-                    struct trainer_loss *loss, struct base_error *e)
+                    const volatile int *stop, struct trainer_loss *loss, struct base_error *e)
 {
-  return run_all(t, p, PROBLEMS_HELD_OUT, 0, n, NULL, loss, e);
+  return run_all(t, p, PROBLEMS_HELD_OUT, 0, n, stop, loss, e);
 }
 
 /* ---------------------------------------------------------------------------------- the score --

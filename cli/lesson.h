@@ -33,9 +33,9 @@ struct trainer_options lesson_options(const struct lesson_plan *p);
 /* Gradients of a whole step, in as many micro-batches as needed. 0, TRAINER_ABORTED or -1. */
 int lesson_micros(struct trainer *t, const struct lesson_plan *p, uint64_t step,
                   const volatile int *stop, struct trainer_loss *loss, struct base_error *e);
-/* Loss of the first n held-out problems of a seed. */
+/* Loss of the first n held-out problems of a seed. 0, TRAINER_ABORTED or -1. */
 int lesson_held_out(struct trainer *t, const struct lesson_plan *p, uint64_t n,
-                    struct trainer_loss *loss, struct base_error *e);
+                    const volatile int *stop, struct trainer_loss *loss, struct base_error *e);
 
 /* How many of the first n held-out problems greedy generation solves, into *right; *done is n
  * unless stopped. Weights and ops are of one type. */

@@ -232,11 +232,13 @@ static int write_all(struct job *j, struct base_error *e)
   return r;
 }
 
+/* Nothing is told once a signal came. */
 static int tell_loss(struct job *j, const char *when, struct base_error *e)
 {
   struct trainer_loss loss;
-  if (lesson_held_out(j->trainer, &j->plan, j->held_out, &loss, e))
-    return -1;
+  int r = lesson_held_out(j->trainer, &j->plan, j->held_out, &cli_stop, &loss, e);
+  if (r)
+    return r == TRAINER_ABORTED ? 0 : -1;
   printf("held-out loss %s %.4f over %" PRIu64 " problems\n", when, loss.sum / (double)loss.tokens,
          j->held_out);
   return 0;
