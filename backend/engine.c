@@ -275,6 +275,33 @@ void engine_evict(struct engine *en, int32_t seq)
   engine_unlock(en);
 }
 
+/* With the lock held. */
+static int assume(struct engine *en, struct sequence *s, uint32_t tokens, struct base_error *e)
+{
+  uint32_t need = engine_pages(en, tokens);
+  if (s->npages || tokens >= s->known)
+    return base_fail(e, BASE_INPUT,
+                     "sequence %" PRId32 ": of %" PRIu32 " tokens %" PRIu32
+                     " cannot be taken as computed",
+                     s->seq, s->known, tokens);
+  if (page_pool_take(&en->device, need, s->page))
+    return base_fail(e, BASE_ENV,
+                     "sequence %" PRId32 " needs %" PRIu32 " pages; %" PRIu32 " are free", s->seq,
+                     need, en->device.nfree);
+  s->npages = need;
+  s->kv = tokens;
+  return 0;
+}
+
+int engine_assume(struct engine *en, int32_t seq, uint32_t tokens, struct base_error *e)
+{
+  engine_lock(en);
+  struct sequence *s = engine_find_idle(en, seq, e);
+  int bad = s ? assume(en, s, tokens, e) : -1;
+  engine_unlock(en);
+  return bad;
+}
+
 /* ----------------------------------------------------------------------------- questions ---- */
 
 uint32_t engine_kv_tokens(const struct engine *en, int32_t seq)

@@ -82,6 +82,10 @@ int engine_begin(struct engine *en, int32_t seq, const struct engine_request *r,
 void engine_drop(struct engine *en, int32_t seq);
 /* Gives up its pages, keeps its tokens: a recompute follows, by chunks from 0. */
 void engine_evict(struct engine *en, int32_t seq);
+/* As if the first `tokens` of a sequence without pages had been computed: it gets the pages for
+ * them, and what these hold stays as it is. For measuring what a step costs, which does not depend
+ * on it. BASE_INPUT: the sequence has pages, or not so many tokens; BASE_ENV: no page is free. */
+int engine_assume(struct engine *en, int32_t seq, uint32_t tokens, struct base_error *e);
 /* Pages to the host and back; the bytes are the same afterwards. BASE_ENV when the pool is full;
  * then nothing has changed. */
 int engine_swap_out(struct engine *en, int32_t seq, struct base_error *e);
