@@ -41,6 +41,7 @@ struct calibration_grid {
  */
 #define CALIBRATION_ALL "everything"
 #define CALIBRATION_HISTORY "history of chunks"
+#define CALIBRATION_ENDS "ends"
 enum calibration_law { CALIBRATION_PAIRS = 1, CALIBRATION_TABLES = 2 };
 
 /* Measured values as they were read: a matrix, one row a sample. */
@@ -83,6 +84,8 @@ struct calibration {
   char collective_note[96];            /* where its times come from, or that they are missing */
   char derived[192]; /* parts that are worked out from shapes and data sheets, not measured, with
                         commas between; "" if there are none, CALIBRATION_ALL if it is all */
+  char sampled[16];  /* chunks that get logits and a token: CALIBRATION_ENDS, those that end their
+                        prompt; "": every chunk */
   struct lattice prompt; /* attention of one layer, no decode rows: chunk, history tokens */
   struct lattice mixed;  /* with decode rows: chunk, history, rows, context tokens of a row */
   /*

@@ -72,10 +72,10 @@ static int64_t tokens_of(const struct cost_model *m, const struct cost_shape *s)
   return (int64_t)s->rows * m->row_tokens + s->chunk_tokens;
 }
 
-/* An engine with measured head and sampler samples every chunk, whether its prompt ends or not. */
+/* Some engines sample every chunk, whether its prompt ends or not. */
 static int64_t positions_of(const struct cost_model *m, const struct cost_shape *s)
 {
-  return (int64_t)s->rows * m->row_tokens + (cost_by_tables(m) ? s->chunks : s->chunk_ends);
+  return (int64_t)s->rows * m->row_tokens + (m->every_chunk ? s->chunks : s->chunk_ends);
 }
 
 /* Entry i of a table whose last index is `last`; beyond it, the last interval goes on (but does

@@ -48,6 +48,7 @@ struct cost_model {
                             fraction bits; steps without chunks */
   int64_t *skew_ppm; /* [max_rows + 1]: share of the way to the time of the longest; with chunks */
   int uneven;        /* some share of either is not 0: uneven batches cost more */
+  int every_chunk;   /* every chunk is sampled, not only those that end their prompt */
 };
 
 /* Attention of a step with chunks by tables: ticks, all layers. */

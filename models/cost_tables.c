@@ -139,6 +139,7 @@ static wide chord_q8(const struct cost_model *m, uint32_t rows)
 int cost_table_compile(const struct calibration *c, struct cost_model *m)
 {
   size_t rows = (size_t)m->max_rows + 1;
+  m->every_chunk = !c->sampled[0];
   m->skew_q8 = calloc(rows, sizeof *m->skew_q8);
   m->skew_ppm = calloc(rows, sizeof *m->skew_ppm);
   if (!m->skew_q8 || !m->skew_ppm || lattice_copy(&m->prompt, &c->prompt) ||
