@@ -243,7 +243,7 @@ static uint32_t thin(const int64_t *x, uint32_t n, uint32_t most, int64_t *out)
   return m;
 }
 
-int assemble_mixed(struct calibration *c, struct base_error *e)
+int assemble_sum(struct calibration *c, struct base_error *e)
 {
   struct lattice *l = &c->mixed;
   const struct lattice decode = calibration_grid_lattice(&c->decode);
@@ -267,6 +267,13 @@ int assemble_mixed(struct calibration *c, struct base_error *e)
     lattice_cell_point(l, i, p);
     l->y[i] = lattice_value(&c->prompt, p) + lattice_value(&decode, p + 2);
   }
+  return 0;
+}
+
+int assemble_mixed(struct calibration *c, struct base_error *e)
+{
+  if (assemble_sum(c, e))
+    return -1;
   assemble_derived(c, "chunks and decode rows together (the sum of both)");
   return 0;
 }

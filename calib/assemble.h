@@ -63,9 +63,11 @@ int assemble_head(struct calibration *c, const struct roofline *r, struct base_e
 int assemble_attention(struct calibration *c, const struct roofline *r, struct base_error *e);
 
 /*
- * Steps with chunks and decode rows, of tables that have no call with both: the sum of what both
- * cost alone, on a grid of the knots of both, thinned where there are many.
+ * Fills c->mixed with the sum of what chunks and decode rows cost alone, on a grid of the knots of
+ * both, thinned where there are many.
  */
+int assemble_sum(struct calibration *c, struct base_error *e);
+/* The same for tables that have no call with both; it is noted as derived. */
 int assemble_mixed(struct calibration *c, struct base_error *e);
 /* Seals it and tells what it is. */
 void assemble_finish(struct calibration *c, FILE *talk);

@@ -4,6 +4,11 @@ liblull_a_SOURCES += \
   %D%/aiconfigurator_tables.c \
   %D%/assemble.c \
   %D%/assemble.h \
+  %D%/bench.h \
+  %D%/bench_engine.c \
+  %D%/bench_engine.h \
+  %D%/bench_ops.c \
+  %D%/bench_ops.h \
   %D%/calib.h \
   %D%/chunk_fit.c \
   %D%/chunk_fit.h \
@@ -23,6 +28,10 @@ liblull_a_SOURCES += \
   %D%/grid_fit.c \
   %D%/grid_fit.h \
   %D%/llmservingsim.c \
+  %D%/measure.c \
+  %D%/measure.h \
+  %D%/measure_fit.c \
+  %D%/measure_points.c \
   %D%/measured_points.c \
   %D%/measured_points.h \
   %D%/operator_sum.c \
