@@ -301,6 +301,7 @@ static int describe(struct fitting *f)
   c->kv_bytes_per_token = s->kv_bytes_per_token;
   source_text(c->engine, sizeof c->engine, s->engine);
   source_text(c->sampled, sizeof c->sampled, CALIBRATION_ENDS);
+  source_text(c->host, sizeof c->host, CALIBRATION_WITHIN);
   source_text(c->collective_note, sizeof c->collective_note, "not needed: one device");
   snprintf(c->name, sizeof c->name, "%.24s-%.24s-%s", c->gpu, c->model,
            strcmp(s->dtype, "float32") ? "bf16" : "f32");

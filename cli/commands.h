@@ -14,6 +14,7 @@ int cli_models(struct cli_line *line);
 int cli_trace(struct cli_line *line);
 int cli_import(struct cli_line *line);
 int cli_validate(struct cli_line *line);
+int cli_calibrate(struct cli_line *line);
 int cli_calibration(struct cli_line *line);
 int cli_bench(struct cli_line *line);
 int cli_generate(struct cli_line *line);

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/device_cpu.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/device.h"
+#include "cli/cores.h"
 #include "cli/weights.h"
 
-enum { GPUS_MAX = LULL_SERVERS, CORES_MAX = 1024, FACTS = 4, HOST_POOL_FACTOR = 4 };
-
-/* Processors of one GPU; n 0: any. */
-struct cores {
-  int *core; /* owned */
-  int n;
-};
+enum { GPUS_MAX = LULL_SERVERS, FACTS = 4, HOST_POOL_FACTOR = 4 };
 
 /* What is told of a run at the end. */
 struct told {
@@ -29,7 +22,7 @@ struct device_cpu {
   struct weights *w;
   char digest[33], threads[64];
   int ngpus;
-  struct cores cores[GPUS_MAX];
+  struct cli_cores cores[GPUS_MAX];
   struct ops *ops[GPUS_MAX];
   struct engine *engine[GPUS_MAX]; /* of the run under way */
   struct experiment_fact fact[FACTS];
@@ -37,78 +30,6 @@ struct device_cpu {
   size_t ntold;
   char what[96]; /* the run under way */
 };
-
-/* ------------------------------------------------------------------------------ command line ----
- */
-
-static int bad_cores(const char *text, struct base_error *e)
-{
-  return base_fail(e, BASE_USAGE,
-                   "--cores: '%.100s' is no list of processors for each GPU; write for example "
-                   "0-3:4-7",
-                   text);
-}
-
-/* A number at *p, which moves behind it; -1: there is none. */
-static long take_number(const char **p)
-{
-  char *end;
-  errno = 0;
-  long n = **p >= '0' && **p <= '9' ? strtol(*p, &end, 10) : -1;
-  if (n < 0 || n > INT32_MAX || errno)
-    return -1;
-  *p = end;
-  return n;
-}
-
-/* "0-3,8" up to a colon or the end. */
-static int parse_list(const char **p, struct cores *c)
-{
-  for (;; (*p)++) {
-    long from = take_number(p), to = from;
-    if (from >= 0 && **p == '-') {
-      (*p)++;
-      to = take_number(p);
-    }
-    if (from < 0 || to < from || c->n + (to - from) >= CORES_MAX)
-      return -1;
-    int *more = realloc(c->core, (size_t)(c->n + (to - from) + 1) * sizeof *more);
-    if (!more)
-      return -1;
-    c->core = more;
-    while (from <= to)
-      c->core[c->n++] = (int)from++;
-    if (**p != ',')
-      return 0;
-  }
-}
-
-/* One list a GPU; more lists than GPUs are needed do no harm. */
-static int parse_cores(struct device_cpu *m, const char *text, struct base_error *e)
-{
-  const char *p = text;
-  int n = 0;
-  for (;; p++) {
-    if (n == GPUS_MAX || parse_list(&p, &m->cores[n++]) || (*p && *p != ':'))
-      return bad_cores(text, e);
-    if (!*p)
-      break;
-  }
-  if (n < m->ngpus)
-    return base_fail(e, BASE_USAGE,
-                     "--cores has lists for %d GPUs, but there are arms with %d; separate them by "
-                     "colons",
-                     n, m->ngpus);
-  return 0;
-}
-
-static int threads_of(const struct device_cpu *m, const struct cli_options *o)
-{
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
-  if (o->threads)
-    return (int)o->threads;
-  return n > m->ngpus ? (int)(n / m->ngpus) : 1;
-}
 
 /* ---------------------------------------------------------------------- what the engine has not
  * ----
@@ -168,16 +89,18 @@ static int check_arms(struct device_cpu *m, const struct scenario *s, const char
 
 static int open_ops(struct device_cpu *m, const struct cli_options *o, struct base_error *e)
 {
-  if (o->threads > CORES_MAX)
+  if (o->threads > CLI_CORES_MAX)
     return base_fail(e, BASE_USAGE, "--threads: %" PRIu64 " are more than %d", o->threads,
-                     CORES_MAX);
+                     CLI_CORES_MAX);
   for (int g = 0; g < m->ngpus; g++) {
-    const struct cores *c = &m->cores[g];
-    m->ops[g] = cpu_ops_create(m->w->dtype, c->core, c->n ? c->n : threads_of(m, o), o->path, e);
+    const struct cli_cores *c = &m->cores[g];
+    m->ops[g] = cpu_ops_create(m->w->dtype, c->core, c->n ? c->n : cli_threads(o, m->ngpus),
+                               o->path, e);
     if (!m->ops[g])
       return -1;
   }
-  snprintf(m->threads, sizeof m->threads, "%d%s", m->cores[0].n ? m->cores[0].n : threads_of(m, o),
+  snprintf(m->threads, sizeof m->threads, "%d%s",
+           m->cores[0].n ? m->cores[0].n : cli_threads(o, m->ngpus),
            m->cores[0].n ? ", bound" : "");
   return 0;
 }
@@ -186,7 +109,8 @@ static int open_all(struct device_cpu *m, const struct cli_options *o, const str
                     const char *only, struct base_error *e)
 {
   m->w = cli_weights_open(o->weights_folder, o->dtype, e);
-  if (!m->w || check_arms(m, s, only, e) || (o->cores && parse_cores(m, o->cores, e)) ||
+  if (!m->w || check_arms(m, s, only, e) ||
+      (o->cores && cli_cores_parse(o->cores, m->cores, GPUS_MAX, m->ngpus, e)) ||
       open_ops(m, o, e) || cli_weights_digest(m->w, m->digest, e))
     return -1;
   m->fact[0] = (struct experiment_fact){"kernels", m->ops[0]->path};

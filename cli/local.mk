@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 lull_SOURCES += \
   %D%/bench.c \
+  %D%/calibrate.c \
   %D%/calibration.c \
   %D%/commands.h \
+  %D%/cores.c \
+  %D%/cores.h \
   %D%/device.c \
   %D%/device.h \
   %D%/device_cpu.c \
@@ -26,6 +29,8 @@ lull_SOURCES += \
   %D%/speed_load.h \
   %D%/speed_run.c \
   %D%/speed_run.h \
+  %D%/subject.c \
+  %D%/subject.h \
   %D%/train.c \
   %D%/validate.c \
   %D%/weights.c \

@@ -80,6 +80,15 @@ const struct cli_command cli_commands[] = {
      "From splitwise: perf_model, whose times are of whole steps. From roofline no file: what it "
      "makes says everywhere that it is derived, and how far such costs were from measured ones.",
      cli_import},
+    {"calibrate", CLI_CALIBRATE, "", 0, 0, "", "measure what steps cost on this machine",
+     "Times steps of the engine on this machine, of many sizes and make-ups, and writes a "
+     "calibration with which a simulated step is as long as one that is run, host time included. "
+     "Give --device cpu, --weights and --output.\n\n"
+     "Steps of at most --max-seqs sequences, --token-budget tokens and --max-context tokens a "
+     "sequence are timed, in rounds, so that whatever else the machine does meets all of them; "
+     "medians count. Printed are the errors of every fifth point, predicted from the others, those "
+     "of whole steps of any make-up, and how far the same step differs before and after.",
+     cli_calibrate},
     {"calibration", CLI_CALIBRATION, "show FILE | diff A B", 2, 3,
      "write 'lull calibration show FILE' or 'lull calibration diff A B'",
      "say what a calibration holds, or compare two",

@@ -47,6 +47,8 @@ struct cli_options {
   uint64_t steps, batch, seq, warmup, rank, held_out;
   double rate;
   const char *device, *cores, *record, *recording; /* run */
+  const char *calibration;                         /* run, validate: instead of the scenario's */
+  int quick;                                       /* calibrate */
 };
 
 /* Commands, as bits of cli_option.commands. */
@@ -64,7 +66,8 @@ enum cli_command_bit {
   CLI_MODELS = 1024,
   CLI_GENERATE = 2048,
   CLI_TRAIN = 4096,
-  CLI_ANY = 8191
+  CLI_CALIBRATE = 8192,
+  CLI_ANY = 16383
 };
 
 /* What a command gets: its options and what is left of the line behind its name. */

@@ -38,8 +38,10 @@ static void job_init(struct job *j, const struct cli_line *line)
 {
   const struct cli_options *o = &line->options;
   j->options = o;
-  j->open = (struct scenario_options){
-      .data_dir = o->data_dir, .override = o->set, .noverrides = o->nset};
+  j->open = (struct scenario_options){.data_dir = o->data_dir,
+                                      .override = o->set,
+                                      .noverrides = o->nset,
+                                      .calibration = o->calibration};
   cli_progress_open(&j->progress, o->quiet);
   j->run = cli_experiment(o, &j->progress);
   j->source = (struct report_source){line->arg[0], &j->open, &j->run};

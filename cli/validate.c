@@ -27,8 +27,11 @@ static void job_init(struct job *j, const struct cli_line *line)
 {
   const struct cli_options *o = &line->options;
   j->options = o;
-  j->open = (struct scenario_options){
-      .data_dir = o->data_dir, .override = o->set, .noverrides = o->nset, .skip_files = 1};
+  j->open = (struct scenario_options){.data_dir = o->data_dir,
+                                      .override = o->set,
+                                      .noverrides = o->nset,
+                                      .skip_files = 1,
+                                      .calibration = o->calibration};
   cli_progress_open(&j->progress, o->quiet);
   j->run = cli_experiment(o, &j->progress);
   j->source = (struct report_source){line->arg[0], &j->open, &j->run};

@@ -182,6 +182,8 @@ static int check_tables(const struct check *k, const struct calibration *c)
     return wrong(k, "tp", "must be 1 to 1024");
   if (c->sampled[0] && strcmp(c->sampled, CALIBRATION_ENDS))
     return wrong(k, "sampled", "must be " CALIBRATION_ENDS ", or not there");
+  if (c->host[0] && strcmp(c->host, CALIBRATION_WITHIN))
+    return wrong(k, "host", "must be " CALIBRATION_WITHIN ", or not there");
   if (check_texts(k, c, &calibration_table_texts, 0) ||
       check_texts(k, c, &calibration_option_texts, 1) ||
       check_share(k, "skew_decode", &c->skew_decode) ||

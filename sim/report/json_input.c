@@ -106,6 +106,13 @@ static json_t *sources(struct json_doc *d, const struct calibration *c)
   return list;
 }
 
+static const char *provenance(const struct calibration *c)
+{
+  if (c->host[0])
+    return "measured";
+  return strcmp(c->derived, CALIBRATION_ALL) ? "imported" : "derived";
+}
+
 json_t *json_calibration(struct json_doc *d, const struct calibration *c)
 {
   json_t *o;
@@ -120,7 +127,7 @@ json_t *json_calibration(struct json_doc *d, const struct calibration *c)
   json_doc_text(d, o, "weight_dtype", c->weight_dtype);
   json_doc_text(d, o, "kv_dtype", c->kv_dtype);
   json_doc_text(d, o, "engine", c->engine);
-  json_doc_text(d, o, "provenance", strcmp(c->derived, CALIBRATION_ALL) ? "imported" : "derived");
+  json_doc_text(d, o, "provenance", provenance(c));
   if (c->law == CALIBRATION_TABLES) {
     json_doc_count(d, o, "tensor_parallel", c->tp);
     json_doc_text(d, o, "collectives", c->collective_note);

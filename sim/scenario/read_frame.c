@@ -68,10 +68,13 @@ static const char *same_name(struct reader *r, const xmlNode *node, const char *
   return arena_text(r->arena, measured);
 }
 
-/* A path is taken from the scenario's folder, as that of a policy; a name stays one. */
+/* A path is taken from the scenario's folder, as that of a policy, if it stands there; a name stays
+ * one. */
 static const char *calibration_path(struct reader *r, const char *name)
 {
-  int from_folder = describe_is_path(name, ".h5") && name[0] != '/' && r->folder && r->folder[0];
+  int by_hand = r->options->calibration != NULL;
+  int from_folder = !by_hand && describe_is_path(name, ".h5") && name[0] != '/' && r->folder &&
+                    r->folder[0];
   return from_folder ? arena_format(r->arena, "%s/%s", r->folder, name) : name;
 }
 
@@ -83,9 +86,9 @@ static struct calibration *open_calibration(struct reader *r, const char *name,
     return base_fail_memory(e), NULL;
   if (describe_is_path(name, ".h5") && access(path, F_OK) && errno == ENOENT) {
     base_fail(e, BASE_INPUT,
-              "there is no calibration '%.300s' (a path is taken from the scenario's folder); "
-              "'lull import' makes one",
-              path);
+              "there is no calibration '%.300s' (a path is taken from %s folder); 'lull import' and "
+              "'lull calibrate' make them",
+              path, r->options->calibration ? "the current" : "the scenario's");
     return NULL;
   }
   return calibration_open(path, e);
@@ -117,6 +120,10 @@ static void read_machine(struct reader *r, const xmlNode *node)
   s->calibration = "";
   s->gpu = raw.gpu ? raw.gpu : "analytic";
   s->model = raw.model ? raw.model : "analytic";
+  if (r->options->calibration) {
+    raw.calibration = r->options->calibration;
+    analytic = NULL;
+  }
   if (!raw.calibration == !analytic)
     node_fail(r, node, "<machine> needs either a calibration or an <analytic> child%s",
               analytic ? ", not both" : "");
@@ -127,7 +134,7 @@ static void read_machine(struct reader *r, const xmlNode *node)
 }
 
 /* Engine parts that only a calibration gives a meaning; one by tables holds the element-wise
- * kernels itself. */
+ * kernels itself, and one of whole steps the host's time. */
 static void check_parts(struct reader *r, const xmlNode *engine)
 {
   static const char *const parts[] = {"host", "elementwise"};
@@ -142,7 +149,7 @@ static void check_parts(struct reader *r, const xmlNode *engine)
                   parts[i]);
     } else if (r->is_analytic && c)
       node_fail(r, c, "<%s> has no meaning with an analytic cost model; remove it", parts[i]);
-    else if (r->whole->calib && !c)
+    else if (r->whole->calib && !c && !r->whole->calib->host[0])
       node_fail(r, engine,
                 "<engine> needs the child <%s>: the calibration does not hold its values",
                 parts[i]);

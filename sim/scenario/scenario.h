@@ -138,6 +138,8 @@ struct scenario_options {
   const char *data_dir;            /* of "data:" names; NULL: $LULL_DATA, else the default */
   const struct scenario_override *override; uint32_t noverrides;
   int skip_files;                  /* do not look for or hash trace files */
+  const char *calibration;         /* instead of the machine's costs, measured or analytic: a name or a
+                                      path; NULL: those */
 };
 
 /* path may be the name of an embedded scenario ("c4-live-batch"). NULL on failure, with every error
