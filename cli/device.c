@@ -178,6 +178,12 @@ int cli_device_simulates(const struct cli_device *d)
   return !cli_device_hook(d);
 }
 
+const struct weights *cli_device_weights(const struct cli_device *d, char *gpu, size_t size,
+                                         int *ngpus)
+{
+  return d->cpu ? device_cpu_weights(d->cpu, gpu, size, ngpus) : NULL;
+}
+
 void cli_device_print(const struct cli_device *d, FILE *out)
 {
   if (d->cpu)

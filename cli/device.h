@@ -9,6 +9,7 @@
 #include "sim/experiment.h"
 
 struct cli_device;
+struct weights;
 
 /* BASE_USAGE for options that do not go together. Borrows both. NULL on failure. */
 struct cli_device *cli_device_open(const struct cli_options *o, const struct scenario *s,
@@ -17,6 +18,10 @@ struct cli_device *cli_device_open(const struct cli_options *o, const struct sce
 const struct experiment_device *cli_device_hook(const struct cli_device *d);
 /* Are arms simulated, so that they may be run again with something changed? */
 int cli_device_simulates(const struct cli_device *d);
+/* Of the cpu device, else NULL: its weights, and what one of its GPUs is called in calibrations
+ * (cli_cores_name). *ngpus: how many it has. */
+const struct weights *cli_device_weights(const struct cli_device *d, char *gpu, size_t size,
+                                         int *ngpus);
 /* After the runs: what a real device has to say of them. */
 void cli_device_print(const struct cli_device *d, FILE *out);
 /* Puts the recording in place, or, of a partial experiment, leaves none. */

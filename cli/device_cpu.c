@@ -21,7 +21,7 @@ struct told {
 struct device_cpu {
   struct weights *w;
   char digest[33], threads[64];
-  int ngpus;
+  int ngpus, nthreads; /* threads of the first */
   struct cli_cores cores[GPUS_MAX];
   struct ops *ops[GPUS_MAX];
   struct engine *engine[GPUS_MAX]; /* of the run under way */
@@ -99,9 +99,8 @@ static int open_ops(struct device_cpu *m, const struct cli_options *o, struct ba
     if (!m->ops[g])
       return -1;
   }
-  snprintf(m->threads, sizeof m->threads, "%d%s",
-           m->cores[0].n ? m->cores[0].n : cli_threads(o, m->ngpus),
-           m->cores[0].n ? ", bound" : "");
+  m->nthreads = m->cores[0].n ? m->cores[0].n : cli_threads(o, m->ngpus);
+  snprintf(m->threads, sizeof m->threads, "%d%s", m->nthreads, m->cores[0].n ? ", bound" : "");
   return 0;
 }
 
@@ -135,6 +134,14 @@ struct device_cpu *device_cpu_open(const struct cli_options *o, const struct sce
     return NULL;
   }
   return m;
+}
+
+const struct weights *device_cpu_weights(const struct device_cpu *m, char *gpu, size_t size,
+                                         int *ngpus)
+{
+  cli_cores_name(m->ops[0]->path, m->nthreads, gpu, size);
+  *ngpus = m->ngpus;
+  return m->w;
 }
 
 const struct experiment_fact *device_cpu_facts(const struct device_cpu *m, uint32_t *n)

@@ -12,6 +12,7 @@
 #include "sim/experiment.h"
 
 struct device_cpu;
+struct weights;
 
 /* For the scenario's arms, of which `only` (NULL: all) are to run. What the engine has not, is
  * refused here: BASE_INPUT names it. */
@@ -19,6 +20,9 @@ struct device_cpu *device_cpu_open(const struct cli_options *o, const struct sce
                                    const char *only, struct base_error *e);
 /* About it, for the reports; lives as long as it. */
 const struct experiment_fact *device_cpu_facts(const struct device_cpu *m, uint32_t *n);
+/* As of cli_device_weights. */
+const struct weights *device_cpu_weights(const struct device_cpu *m, char *gpu, size_t size,
+                                         int *ngpus);
 /* A device for a run; taken back by device_cpu_end. */
 int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
                      const struct simdev_gpu *gpu, struct lull_device **dev,

@@ -22,6 +22,8 @@ lull_SOURCES += \
   %D%/options.h \
   %D%/outputs.c \
   %D%/outputs.h \
+  %D%/probe.c \
+  %D%/probe.h \
   %D%/progress.c \
   %D%/progress.h \
   %D%/run.c \

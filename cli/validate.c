@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* lull validate: a measured run, simulated and compared. */
+/* lull validate: a measured run, or one on a real device, simulated and compared. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/device.h"
 #include "cli/outputs.h"
+#include "cli/probe.h"
 #include "cli/progress.h"
+#include "models/calibration.h"
 #include "sim/report/report.h"
-#include "sim/validate/validate.h"
+#include "sim/validate/pair.h"
 
 /* All that a validation holds, so that one place can let go of it. */
 struct job {
@@ -17,6 +20,8 @@ struct job {
   struct report_source source;
   struct scenario *scenario;
   struct measured *measured;
+  struct cli_device *device;
+  struct cli_probe *probe;
   struct validate_gate *gate; /* [ngates] of the command line */
   uint32_t ngates;
   struct validation validation;
@@ -30,7 +35,7 @@ static void job_init(struct job *j, const struct cli_line *line)
   j->open = (struct scenario_options){.data_dir = o->data_dir,
                                       .override = o->set,
                                       .noverrides = o->nset,
-                                      .skip_files = 1,
+                                      .skip_files = !o->device,
                                       .calibration = o->calibration};
   cli_progress_open(&j->progress, o->quiet);
   j->run = cli_experiment(o, &j->progress);
@@ -42,6 +47,8 @@ static void job_free(struct job *j)
   cli_progress_clear(&j->progress);
   validate_free(&j->validation);
   measured_close(j->measured);
+  cli_probe_close(j->probe);
+  cli_device_close(j->device);
   scenario_close(j->scenario);
   free(j->gate);
 }
@@ -51,9 +58,20 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
 {
   const struct cli_options *o = j->options;
   const char *const outputs[] = {o->json, o->requests}, *const inputs[] = {scenario, o->measured};
-  if (!o->measured)
+  if (!o->measured == !o->device)
     return base_fail(e, BASE_USAGE,
-                     "lull validate: give --measured, the records of a measured run");
+                     "lull validate: give --measured, the records of a measured run%s",
+                     o->device ? ", or --device, not both"
+                               : ", or --device cpu, to run it beside the simulation");
+  if (o->device && (o->requests || o->fit))
+    return base_fail(e, BASE_USAGE,
+                     "lull validate: --requests and --fit are for --measured; remove them");
+  if (o->device && strcmp(o->device, "cpu"))
+    return base_fail(e, BASE_USAGE, "lull validate: --device is cpu, not '%.40s'", o->device);
+  if (!o->device && (o->weights_folder || o->cores || o->threads || o->path || o->dtype))
+    return base_fail(e, BASE_USAGE,
+                     "lull validate: --weights, --cores, --threads, --path and --dtype are for "
+                     "--device cpu");
   if (o->requests && report_requests_is_hdf5(o->requests))
     return base_fail(e, BASE_USAGE,
                      "lull validate: --requests writes CSV only; name '%.200s' with .csv",
@@ -72,9 +90,50 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
   return cli_check_outputs(outputs, 2, inputs, 2, e);
 }
 
+/* Costs that were measured on another kind of GPU tell nothing of this one. */
+static int check_gpu(const struct job *j, const char *gpu, struct base_error *e)
+{
+  const struct calibration *c = j->scenario->calib;
+  if (!c || !c->host[0] || !strcmp(c->gpu, gpu))
+    return 0;
+  return base_fail(e, BASE_INPUT,
+                   "the calibration was made on '%s', but the run would be on '%s' (kernels, "
+                   "threads); calibrate again, or give --threads, --cores or --path as then",
+                   c->gpu, gpu);
+}
+
+static int run_pair(struct job *j, struct base_error *e)
+{
+  char gpu[64] = "";
+  int ngpus = 1;
+  j->device = cli_device_open(j->options, j->scenario, e);
+  if (!j->device)
+    return -1;
+  const struct weights *w = cli_device_weights(j->device, gpu, sizeof gpu, &ngpus);
+  if (check_gpu(j, gpu, e) || !(j->probe = cli_probe_open(j->options, w, ngpus, e)))
+    return -1;
+  const struct validate_device d = {cli_device_hook(j->device), cli_probe_take, j->probe};
+  return validate_pair(&j->source, j->scenario, &d, &j->validation, e);
+}
+
+/* The arm on both devices. */
+static int validate_devices(struct job *j, struct base_error *e)
+{
+  struct validation *v = &j->validation;
+  if (run_pair(j, e) || validate_judge(v, j->gate, j->ngates, e))
+    return -1;
+  validate_pair_judge(v);
+  cli_progress_clear(&j->progress);
+  return validate_table(v, stdout, e) || (j->options->json && validate_json(v, j->options->json, e))
+             ? -1
+             : 0;
+}
+
 static int validate(struct job *j, struct base_error *e)
 {
   struct validation *v = &j->validation;
+  if (j->options->device)
+    return validate_devices(j, e);
   j->measured = measured_open(j->options->measured, e);
   if (!j->measured ||
       validate_run(&j->source, j->scenario, j->measured, j->options->measured, v, e) ||

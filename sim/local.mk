@@ -59,17 +59,23 @@ liblull_a_SOURCES += \
   %D%/scenario/tables.c \
   %D%/scenario/target.c \
   %D%/validate/compare.c \
+  %D%/validate/decisions.c \
+  %D%/validate/decisions.h \
   %D%/validate/fit.c \
   %D%/validate/gate.c \
   %D%/validate/gate.h \
   %D%/validate/json.c \
   %D%/validate/names.c \
   %D%/validate/names.h \
+  %D%/validate/pair.c \
+  %D%/validate/pair.h \
   %D%/validate/rows.c \
   %D%/validate/run.c \
   %D%/validate/stats.c \
   %D%/validate/stats.h \
   %D%/validate/table.c \
+  %D%/validate/tap.c \
+  %D%/validate/tap.h \
   %D%/validate/validate.h \
   %D%/world/account.c \
   %D%/world/batch.c \

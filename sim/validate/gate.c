@@ -102,11 +102,12 @@ int validate_gate_parse(const char *text, struct validate_gate out[VALIDATE_FIGU
   const char *bound = name + at + 2;
   if (parse_name(text, name, n, &g, &all, e) || parse_bound(text, bound + blanks(bound), &g, e))
     return -1;
-  for (int i = 0; i < (all ? VALIDATE_FIGURES : 1); i++) {
+  int n_figures = all && g.metric < VALIDATE_SINGLE ? VALIDATE_FIGURES : 1;
+  for (int i = 0; i < n_figures; i++) {
     out[i] = g;
-    out[i].statistic = all ? i : g.statistic;
+    out[i].statistic = n_figures > 1 ? i : g.statistic;
   }
-  return all ? VALIDATE_FIGURES : 1;
+  return n_figures;
 }
 
 /* ------------------------------------------------------------------------------- judging ---- */

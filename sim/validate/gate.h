@@ -20,8 +20,8 @@ struct validate_gate {
 
 /*
  * Parses METRIC[.STATISTIC]<=BOUND or >=BOUND; without a statistic it stands for mean, p50, p90,
- * p95 and p99. The bound is a plain number or in percent. Returns how many gates were written to
- * out, or -1 with BASE_USAGE.
+ * p95 and p99, or, where a run has one figure, for the mean. The bound is a plain number or in
+ * percent. Returns how many gates were written to out, or -1 with BASE_USAGE.
  */
 int validate_gate_parse(const char *text, struct validate_gate out[VALIDATE_FIGURES],
                         struct base_error *e);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/validate/validate.h"
+#include "sim/validate/pair.h"
 
 static const char *const side_name[VALIDATE_SIDES] = {"measured", "simulated"};
 
@@ -32,10 +32,11 @@ static json_t *figures(struct json_doc *d, const struct validate_figures *f)
   return o;
 }
 
-static json_t *comparison(struct json_doc *d, const struct validate_comparison *c)
+/* The first `metrics` of them. */
+static json_t *comparison(struct json_doc *d, const struct validate_comparison *c, int metrics)
 {
   json_t *o = json_doc_object(d);
-  for (int m = 0; m < VALIDATE_METRICS; m++)
+  for (int m = 0; m < metrics; m++)
     json_doc_put(d, o, validate_metrics[m].name, figures(d, &c->metric[m]));
   return o;
 }
@@ -54,8 +55,8 @@ static json_t *fit(struct json_doc *d, const struct validation *v)
   json_doc_real(d, o, "objective_given", f->objective_given);
   json_doc_real(d, o, "objective_fitted", f->objective);
   json_doc_flag(d, o, "at_bound", f->at_bound);
-  json_doc_put(d, o, "second_half_given", comparison(d, &f->second_given));
-  json_doc_put(d, o, "second_half_fitted", comparison(d, &f->second));
+  json_doc_put(d, o, "second_half_given", comparison(d, &f->second_given, VALIDATE_SINGLE));
+  json_doc_put(d, o, "second_half_fitted", comparison(d, &f->second, VALIDATE_SINGLE));
   return o;
 }
 
@@ -120,10 +121,10 @@ static json_t *simulated(struct json_doc *d, const struct validation *v)
 }
 
 /* Names, units and meanings, so that the file explains itself. */
-static json_t *glossary(struct json_doc *d)
+static json_t *glossary(struct json_doc *d, int metrics)
 {
   json_t *o = json_doc_object(d);
-  for (int m = 0; m < VALIDATE_METRICS; m++) {
+  for (int m = 0; m < metrics; m++) {
     json_t *entry = json_doc_object(d);
     json_doc_text(d, entry, "unit", validate_metrics[m].unit);
     json_doc_text(d, entry, "meaning", validate_metrics[m].doc);
@@ -137,6 +138,61 @@ static json_t *glossary(struct json_doc *d)
   return o;
 }
 
+static json_t *steps(struct json_doc *d, const struct validate_pair *p)
+{
+  json_t *o = json_doc_object(d);
+  for (int k = 0; k < STEPS_KINDS; k++) {
+    const struct validate_step_errors *s = &p->steps[k];
+    json_t *kind = json_doc_object(d);
+    json_doc_count(d, kind, "n", s->n);
+    json_doc_real(d, kind, "real", s->seconds);
+    json_doc_real(d, kind, "predicted", s->predicted);
+    json_doc_real(d, kind, "mean_error", s->bias);
+    json_doc_real(d, kind, "absolute_error_p50", s->p50);
+    json_doc_real(d, kind, "absolute_error_p95", s->p95);
+    json_doc_put(d, o, validate_steps_name[k], kind);
+  }
+  return o;
+}
+
+static json_t *decisions(struct json_doc *d, const struct validation *v)
+{
+  const struct decisions_compared *c = &v->pair->decisions;
+  static const char *const side[] = {"first_real", "first_simulated"};
+  json_t *o = json_doc_object(d);
+  json_doc_count(d, o, "real", c->n[0]);
+  json_doc_count(d, o, "simulated", c->n[1]);
+  json_doc_count(d, o, "agreed", c->agreed);
+  json_doc_count(d, o, "moved", c->moved);
+  json_doc_count(d, o, "real_alone", c->alone[0]);
+  json_doc_count(d, o, "simulated_alone", c->alone[1]);
+  for (int k = 0; k < 2; k++) {
+    char text[160];
+    decision_text(&c->first[k], &v->as_run, text, sizeof text);
+    json_doc_text(d, o, side[k], c->differ ? text : NULL);
+  }
+  return o;
+}
+
+/* The run on the real device, and what is known of its steps and decisions. */
+static json_t *real(struct json_doc *d, const struct validation *v)
+{
+  const struct validate_pair *p = v->pair;
+  const struct experiment_run *run = &p->real->arm[v->arm].run[0];
+  json_t *o = json_doc_object(d), *device = json_doc_object(d);
+  json_doc_text(d, device, "name", p->device->name);
+  for (uint32_t i = 0; i < p->device->nfacts; i++)
+    json_doc_text(d, device, p->device->fact[i].name, p->device->fact[i].value);
+  json_doc_put(d, o, "device", device);
+  json_doc_count(d, o, "requests_left_out", p->left_out);
+  json_doc_text(d, o, "plan_digest", run->plan_digest);
+  json_doc_text(d, o, "log_digest", run->log_digest);
+  json_doc_put(d, o, "steps", steps(d, p));
+  json_doc_put(d, o, "decisions", decisions(d, v));
+  json_doc_real(d, o, "noise", p->noise);
+  return o;
+}
+
 int validate_json(const struct validation *v, const char *path, struct base_error *e)
 {
   struct json_doc d = {0};
@@ -147,10 +203,14 @@ int validate_json(const struct validation *v, const char *path, struct base_erro
   json_doc_put(&d, o, "scenario", json_scenario(&d, v->x));
   json_doc_put(&d, o, "calibration", json_calibration(&d, v->as_run.calib));
   json_doc_put(&d, o, "parameters", json_parameters(&d, &v->as_run));
-  json_doc_put(&d, o, "measured", measured(&d, v));
+  if (v->pair)
+    json_doc_put(&d, o, "real", real(&d, v));
+  else
+    json_doc_put(&d, o, "measured", measured(&d, v));
   json_doc_put(&d, o, "simulated", simulated(&d, v));
-  json_doc_put(&d, o, "metrics", comparison(&d, &v->all));
-  json_doc_put(&d, o, "glossary", glossary(&d));
+  json_doc_put(&d, o, "metrics",
+               comparison(&d, &v->all, v->pair ? VALIDATE_METRICS : VALIDATE_SINGLE));
+  json_doc_put(&d, o, "glossary", glossary(&d, v->pair ? VALIDATE_METRICS : VALIDATE_SINGLE));
   json_doc_put(&d, o, "fit", v->fit.done ? fit(&d, v) : json_null());
   json_doc_put(&d, o, "gates", gates(&d, v));
   return json_doc_write(&d, o, path, e);

@@ -24,6 +24,20 @@ const struct validate_metric_info validate_metrics[VALIDATE_METRICS] = {
                               "requests that have arrived and not ended; mean: over the time from "
                               "first arrival to last token; otherwise the mean of each whole "
                               "second"},
+    [VALIDATE_USEFUL] = {"useful-tokens", "tokens", "Useful tokens", 1, 0,
+                         "output tokens of live requests that met their targets and of finished "
+                         "batch items"},
+    [VALIDATE_OUTPUT] = {"output-tokens", "tokens", "Output tokens", 1, 0, "of all requests"},
+    [VALIDATE_RATE] = {"useful-rate", "tokens/GPU-h", "Useful/GPU-hour", 1, 0,
+                       "useful tokens over all paid GPU-hours, drain included"},
+    [VALIDATE_BUSY] = {"utilisation", "1", "Utilisation, %", 100, 2,
+                       "share of paid time with a kernel of a step running"},
+    [VALIDATE_MAKESPAN] = {"makespan", "s", "Makespan, s", 1, 3,
+                           "from the start to the end of the last request"},
+    [VALIDATE_STEPS] = {"steps", "steps", "Steps", 1, 0, "of all servers"},
+    [VALIDATE_PREEMPTIONS] = {"preemptions", "requests", "Preemptions", 1, 0,
+                              "requests taken off a server's batch"},
+    [VALIDATE_FINISHED] = {"finished", "requests", "Finished requests", 1, 0, "of all classes"},
 };
 
 const struct validate_statistic_info validate_statistics[VALIDATE_STATISTICS] = {

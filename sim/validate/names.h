@@ -10,8 +10,18 @@ enum validate_metric {
   VALIDATE_E2E,
   VALIDATE_THROUGHPUT,
   VALIDATE_CONCURRENCY,
+  /* Of these a whole run has one figure, its mean; known where both sides were run here. */
+  VALIDATE_USEFUL,
+  VALIDATE_OUTPUT,
+  VALIDATE_RATE,
+  VALIDATE_BUSY,
+  VALIDATE_MAKESPAN,
+  VALIDATE_STEPS,
+  VALIDATE_PREEMPTIONS,
+  VALIDATE_FINISHED,
   VALIDATE_METRICS
 };
+enum { VALIDATE_SINGLE = VALIDATE_USEFUL };
 
 /* The first VALIDATE_FIGURES are figures that both sides have; the others compare the sides. */
 enum validate_statistic {

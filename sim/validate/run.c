@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim/ledger/verdict.h"
-#include "sim/validate/validate.h"
+#include "sim/validate/pair.h"
 
 /* Longest run, ns: the horizon of simulated time. */
 static const int64_t horizon_ns = INT64_C(106) * 86400 * 1000000000;
@@ -50,7 +50,7 @@ static int take_measured(const struct measured *m, const char *name, struct vali
 
 /* ------------------------------------------------------------------------------------ arm ---- */
 
-static int choose_arm(const struct scenario *s, const char *name, struct base_error *e)
+int validate_arm(const struct scenario *s, const char *name, struct base_error *e)
 {
   int arm = name ? verdict_arm(s, name) : 0;
   const char *ids[64];
@@ -96,7 +96,7 @@ static int choose_class(const struct scenario *s, int arm, struct base_error *e)
 /* ------------------------------------------------------------------------------- simulate ---- */
 
 /* Takes a run's records: request i of the plan has id i. */
-struct tap {
+struct record_tap {
   const struct validation *v;
   struct validate_side *out;
   uint64_t unserved; /* the first that did not end well, UINT64_MAX: none */
@@ -111,7 +111,7 @@ static int begin(void *ctx, const struct experiment_place *place, struct base_er
 /* A request that the arm did not serve is told of at the end. */
 static void take_request(void *ctx, lull_id id, const struct world_record *q)
 {
-  struct tap *t = ctx;
+  struct record_tap *t = ctx;
   uint64_t i = (uint64_t)id;
   if (i >= t->v->measured->n)
     return;
@@ -123,7 +123,7 @@ static void take_request(void *ctx, lull_id id, const struct world_record *q)
 
 static int take_simulated(void *ctx, const struct world_result *r, struct base_error *e)
 {
-  struct tap *t = ctx;
+  struct record_tap *t = ctx;
   const struct measured *m = t->v->measured;
   if (r->partial)
     return base_fail(e, BASE_INCOMPLETE, "stopped by a signal; nothing was compared");
@@ -166,7 +166,7 @@ int validate_simulate(struct scenario *as_run, const struct validation *v,
 {
   const struct measured *m = v->measured;
   struct experiment_options o = run ? *run : (struct experiment_options){0};
-  struct tap tap = {v, out, UINT64_MAX};
+  struct record_tap tap = {v, out, UINT64_MAX};
   const struct experiment_sink sink = {&tap, begin, take_request, take_simulated};
   /* arrivals end with the last one, everything is served, and no gate of `lull run` speaks */
   as_run->window = m->row[m->n - 1].arrival_ns * 1000 + 1;
@@ -193,7 +193,7 @@ int validate_run(const struct report_source *source, const struct scenario *s,
 {
   const struct experiment_options *run = source->run;
   *v = (struct validation){.name = name, .measured = m, .as_run = *s};
-  v->arm = choose_arm(s, run ? run->only_arm : NULL, e);
+  v->arm = validate_arm(s, run ? run->only_arm : NULL, e);
   v->cls = v->arm < 0 ? -1 : choose_class(s, v->arm, e);
   if (v->cls < 0 || take_measured(m, name, &v->side[VALIDATE_MEASURED], e) ||
       validate_simulate(&v->as_run, v, run, &v->x, &v->side[VALIDATE_SIMULATED], e))
@@ -205,6 +205,7 @@ int validate_run(const struct report_source *source, const struct scenario *s,
 void validate_free(struct validation *v)
 {
   experiment_free(v->x);
+  validate_pair_free(v->pair);
   validate_side_free(&v->side[VALIDATE_MEASURED]);
   validate_side_free(&v->side[VALIDATE_SIMULATED]);
   free(v->gate);

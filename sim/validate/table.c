@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "sim/report/parts.h"
 #include "sim/report/text.h"
-#include "sim/validate/validate.h"
+#include "sim/validate/pair.h"
 
 enum { LABEL = 20, COUNT = 10, STATISTIC = 12, VALUE = 14, CHANGE = 10 };
 
@@ -82,7 +82,7 @@ static void metric_rows(const struct validate_comparison *c, int metric, FILE *o
     fprintf(out, "%-*s%*s  not in the measured file\n", LABEL, info->label, COUNT, "-");
     return;
   }
-  for (int k = 0; k < VALIDATE_FIGURES; k++) {
+  for (int k = 0; k < (metric < VALIDATE_SINGLE ? VALIDATE_FIGURES : 1); k++) {
     struct text_line l = {0};
     double absolute = validate_absolute(f, k) * info->scale;
     char error[40];
@@ -98,14 +98,16 @@ static void metric_rows(const struct validate_comparison *c, int metric, FILE *o
              error, CHANGE, text_error(validate_relative(f, k)).s);
     text_end(&l, out);
   }
-  distance_line(f, out);
+  if (metric < VALIDATE_SINGLE)
+    distance_line(f, out);
 }
 
 static void comparison(const struct validation *v, FILE *out)
 {
   fprintf(out, "\n%-*s%*s  %-*s%*s%*s%*s%*s\n", LABEL, "Metric", COUNT, "n", STATISTIC, "statistic",
-          VALUE, "measured", VALUE, "simulated", VALUE, "error", CHANGE, "relative");
-  for (int m = 0; m < VALIDATE_METRICS; m++)
+          VALUE, v->pair ? "real" : "measured", VALUE, "simulated", VALUE, "error", CHANGE,
+          "relative");
+  for (int m = 0; m < (v->pair ? VALIDATE_METRICS : VALIDATE_SINGLE); m++)
     metric_rows(&v->all, m, out);
 }
 
@@ -216,12 +218,85 @@ static void gates(const struct validation *v, FILE *out)
   }
 }
 
+/* ---------------------------------------------------------------------------- two devices ---- */
+
+static void step_errors(const struct validate_pair *p, FILE *out)
+{
+  fprintf(out, "\n%-*s%*s%*s%*s%*s%*s%*s\n", LABEL, "Steps of the real run", COUNT, "n", VALUE,
+          "real, s", VALUE, "predicted, s", CHANGE + 1, "mean", CHANGE + 1, "|e| p50", CHANGE + 1,
+          "|e| p95");
+  for (int k = 0; k < STEPS_KINDS; k++) {
+    const struct validate_step_errors *s = &p->steps[k];
+    if (s->n)
+      fprintf(out, "%-*s%*llu%*.3f%*.3f%*s%*s%*s\n", LABEL, validate_steps_name[k], COUNT + 1,
+              (unsigned long long)s->n, VALUE, s->seconds, VALUE, s->predicted, CHANGE + 1,
+              text_error(s->bias).s, CHANGE + 1, text_error(s->p50).s, CHANGE + 1,
+              text_error(s->p95).s);
+  }
+}
+
+static void decision_lines(const struct validation *v, FILE *out)
+{
+  const struct decisions_compared *d = &v->pair->decisions;
+  char line[512], real[160], simulated[160];
+  snprintf(
+      line, sizeof line,
+      "%llu real, %llu simulated; the first %llu agree; of the rest %llu are in both, in another "
+      "order, %llu in the real run alone, %llu in the simulated one alone",
+      (unsigned long long)d->n[0], (unsigned long long)d->n[1], (unsigned long long)d->agreed,
+      (unsigned long long)d->moved, (unsigned long long)d->alone[0],
+      (unsigned long long)d->alone[1]);
+  fputc('\n', out);
+  text_wrap(out, "Decisions", LABEL / 2, line);
+  if (!d->differ)
+    return;
+  decision_text(&d->first[0], &v->as_run, real, sizeof real);
+  decision_text(&d->first[1], &v->as_run, simulated, sizeof simulated);
+  snprintf(line, sizeof line,
+           "the first that differ: real '%s' (at %.6f s), simulated '%s' (at %.6f s)", real,
+           (double)d->first[0].time * 1e-12, simulated, (double)d->first[1].time * 1e-12);
+  text_wrap(out, "", LABEL / 2, line);
+}
+
+static void noise_line(const struct validate_pair *p, FILE *out)
+{
+  char line[256];
+  if (isnan(p->noise))
+    return;
+  snprintf(line, sizeof line,
+           "the same step took %.1f%% longer once, before and after the real run%s", 100 * p->noise,
+           p->noise > VALIDATE_NOISY
+               ? ": times say nothing of the simulation, and no gate is judged"
+               : "");
+  text_wrap(out, "Noise", LABEL / 2, line);
+}
+
+static void pair_lines(const struct validation *v, FILE *out)
+{
+  const struct validate_pair *p = v->pair;
+  const struct summary *s = &p->real->arm[v->arm].pooled;
+  fprintf(out, "%-*s%s, seed %llu: %llu steps, %llu preemptions\n", LABEL / 2, "Real", v->name,
+          (unsigned long long)p->real->seed[0], (unsigned long long)s->steps,
+          (unsigned long long)s->preempts);
+  if (p->left_out)
+    fprintf(out, "%-*s%llu requests did not end well in both runs and are left out\n", LABEL / 2,
+            "", (unsigned long long)p->left_out);
+}
+
 int validate_table(const struct validation *v, FILE *out, struct base_error *e)
 {
-  parts_opening(v->x, out);
-  measured_lines(v, out);
+  parts_opening(v->pair ? v->pair->real : v->x, out);
+  if (v->pair)
+    pair_lines(v, out);
+  else
+    measured_lines(v, out);
   simulated_lines(v, out);
   comparison(v, out);
+  if (v->pair) {
+    step_errors(v->pair, out);
+    decision_lines(v, out);
+    noise_line(v->pair, out);
+  }
   fit_part(v, out);
   gates(v, out);
   return text_done(out, e);

@@ -79,6 +79,7 @@ struct validation {
   struct validate_side side[VALIDATE_SIDES];
   struct validate_comparison all;
   struct validate_fit fit;
+  struct validate_pair *pair; /* NULL: a measured file; else see pair.h, and measured is NULL */
   uint32_t ngates;
   struct validate_gate *gate; /* [ngates], owned */
   int exit_code;              /* enum base_code, by the gates */
@@ -105,7 +106,9 @@ int validate_json(const struct validation *v, const char *path, struct base_erro
 int validate_rows(const struct validation *v, const char *path, struct base_error *e);
 void validate_free(struct validation *v);
 
-/* Private to sim/validate/: one simulation of the measured requests. *x: owned by the caller. */
+/* Private to sim/validate/: the arm by name, NULL: the only one; -1 with BASE_USAGE. */
+int validate_arm(const struct scenario *s, const char *name, struct base_error *e);
+/* Likewise: one simulation of the measured requests. *x: owned by the caller. */
 int validate_simulate(struct scenario *as_run, const struct validation *v,
                       const struct experiment_options *run, struct experiment **x,
                       struct validate_side *out, struct base_error *e);
