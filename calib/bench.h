@@ -23,7 +23,8 @@ struct bench_step {
 /* Where the time of a step went, ps. All of it together is the time from its submission to when its
  * end was told. */
 struct bench_times {
-  int64_t once;      /* what is none of the others: host, embedding */
+  int64_t host;      /* nobody computes: it is on its way to the lane, or its end to who waits */
+  int64_t once;      /* in the lane, but none of the others: bookkeeping, embedding */
   int64_t layers;    /* all layers, without their attention */
   int64_t attention; /* all layers */
   int64_t head;      /* of sampled positions: final norm, LM head, sampler */
@@ -38,7 +39,7 @@ struct bench {
 
 static inline int64_t bench_total(const struct bench_times *t)
 {
-  return t->once + t->layers + t->attention + t->head;
+  return t->host + t->once + t->layers + t->attention + t->head;
 }
 
 #endif

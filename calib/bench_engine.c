@@ -67,12 +67,14 @@ static int broken(struct bench_engine *b, struct base_error *e)
                    why ? why : "the device does not say why");
 }
 
-static int wait_for(struct bench_engine *b, struct base_error *e)
+/* *busy: how long the lane was at it, ps. */
+static int wait_for(struct bench_engine *b, int64_t *busy, struct base_error *e)
 {
   struct lull_completion c[LULL_LANES];
   int n;
   while ((n = device_ops.wait(b->device, LULL_NEVER, c, LULL_LANES)) == 0)
     ;
+  *busy = n > 0 ? c[0].busy : 0;
   return n < 0 || c[0].status ? broken(b, e) : 0;
 }
 
@@ -82,16 +84,17 @@ static int run(struct bench_engine *b, const struct lull_batch *batch, struct be
   const struct lull_work work = {
       .size = sizeof work, .kind = LULL_WORK_FORWARD, .batch = batch, .repeat = 1};
   const struct bench_marks *m = &b->ops.marks;
-  int64_t began = bench_ops_clock();
+  int64_t began = bench_ops_clock(), busy;
   if (device_ops.submit(b->device, &work))
     return broken(b, e);
-  if (wait_for(b, e))
+  if (wait_for(b, &busy, e))
     return -1;
   int64_t total = bench_ops_clock() - began;
   out->layers = (m->head - m->embedded - m->attention) * 1000;
   out->attention = m->attention * 1000;
   out->head = (m->sampled - m->head) * 1000;
-  out->once = total * 1000 - out->layers - out->attention - out->head;
+  out->once = busy - out->layers - out->attention - out->head;
+  out->host = total * 1000 - busy;
   return 0;
 }
 

@@ -7,7 +7,7 @@
 #include "base/hist.h"
 #include "base/rng.h"
 
-enum { PROBES = 25 };
+enum { PROBES = 25, PARTS = 6 };
 
 void measure_options_default(struct measure_options *o, int quick)
 {
@@ -121,7 +121,7 @@ static void summarise(const struct measure_point *p, uint32_t n, size_t part, in
 {
   for (uint32_t i = 0; i < n; i++) {
     const struct bench_times *t = &p->time[i];
-    const int64_t v[] = {t->once, t->layers, t->attention, t->head, bench_total(t)};
+    const int64_t v[] = {t->host, t->once, t->layers, t->attention, t->head, bench_total(t)};
     scratch[i] = v[part];
   }
   *mid = median(scratch, n);
@@ -132,11 +132,11 @@ static void take_medians(struct measurement *m, int64_t *scratch)
 {
   for (size_t i = 0; i < m->n; i++) {
     struct measure_point *p = &m->point[i];
-    int64_t *const low[] = {&p->low.once, &p->low.layers, &p->low.attention, &p->low.head,
-                            &p->total_low};
-    int64_t *const mid[] = {&p->mid.once, &p->mid.layers, &p->mid.attention, &p->mid.head,
-                            &p->total_mid};
-    for (size_t part = 0; part < 5; part++)
+    int64_t *const low[] = {&p->low.host,      &p->low.once, &p->low.layers,
+                            &p->low.attention, &p->low.head, &p->total_low};
+    int64_t *const mid[] = {&p->mid.host,      &p->mid.once, &p->mid.layers,
+                            &p->mid.attention, &p->mid.head, &p->total_mid};
+    for (size_t part = 0; part < PARTS; part++)
       summarise(p, m->rounds, part, scratch, low[part], mid[part]);
   }
 }

@@ -13,7 +13,7 @@
 #include "models/calibration.h"
 #include "models/cost.h"
 
-enum { PPM = 1000000 };
+enum { PPM = 1000000, SHORT = 64 };
 
 struct fitting {
   const struct measurement *m;
@@ -24,45 +24,67 @@ struct fitting {
 
 /* -------------------------------------------------------------------------------- curves ---- */
 
-/* What a curve is made of: which number of a step it is over, and which time of it. */
+/* What a curve is made of: points, which number of their step it is over, and a time of them. */
 struct over {
   const char *name;
+  int (*is_of)(const struct measure_point *);
   uint32_t (*x)(const struct measure_point *);
-  int64_t (*time)(const struct bench_times *);
-  int a_layer; /* divided by the layers */
+  int64_t (*time)(const struct fitting *, const struct measure_point *);
 };
 
+static int64_t curve_at(const struct calibration_curve *v, int64_t x)
+{
+  const struct lattice l = calibration_curve_lattice(v);
+  const struct lattice_point p = {x, 1};
+  return lattice_value(&l, &p);
+}
+
+static int is_even(const struct measure_point *p)
+{
+  return p->kind != MEASURE_RANDOM;
+}
+static int is_plain_prompt(const struct measure_point *p)
+{
+  return p->kind == MEASURE_PROMPT && !p->history;
+}
+static int is_decode(const struct measure_point *p)
+{
+  return p->kind == MEASURE_DECODE;
+}
 static uint32_t tokens_of(const struct measure_point *p)
 {
   return p->tokens;
 }
-static uint32_t positions_of(const struct measure_point *p)
+static uint32_t rows_of(const struct measure_point *p)
 {
-  return p->positions;
+  return p->rows;
 }
-static int64_t layers_of(const struct bench_times *t)
+static int64_t layer_of(const struct fitting *f, const struct measure_point *p)
 {
-  return t->layers;
+  return p->mid.layers / f->c->layers;
 }
-static int64_t once_of(const struct bench_times *t)
+static int64_t once_of(const struct fitting *f, const struct measure_point *p)
 {
-  return t->once;
+  (void)f;
+  return p->mid.once;
 }
-static int64_t head_of(const struct bench_times *t)
+/* With what the host does for each sequence: rows have more of it than the tokens of a prompt. */
+static int64_t head_of(const struct fitting *f, const struct measure_point *p)
 {
-  return t->head;
+  int64_t more = p->mid.once - curve_at(&f->c->once, p->tokens);
+  return p->mid.head + (more > 0 ? more : 0);
 }
 
-static const struct over body = {"layer over tokens", tokens_of, layers_of, 1},
-                         once = {"once a step over tokens", tokens_of, once_of, 0},
-                         head = {"head over positions", positions_of, head_of, 0};
+static const struct over body = {"layer over tokens", is_even, tokens_of, layer_of},
+                         once = {"once a step over tokens", is_plain_prompt, tokens_of, once_of},
+                         head = {"head over positions", is_decode, rows_of, head_of};
 
-/* The distinct x of all points that tables are fitted to, ascending; returns how many. */
+/* The distinct x of its points, ascending; returns how many. */
 static size_t list_x(const struct measurement *m, const struct over *o, int64_t *x)
 {
   size_t n = 0, distinct = 0;
   for (size_t i = 0; i < m->n; i++)
-    if (m->point[i].kind != MEASURE_RANDOM)
+    if (o->is_of(&m->point[i]))
       x[n++] = o->x(&m->point[i]);
   base_sort_int64(x, n);
   for (size_t i = 0; i < n; i++)
@@ -71,34 +93,45 @@ static size_t list_x(const struct measurement *m, const struct over *o, int64_t 
   return distinct;
 }
 
-/* The median over all rounds of all steps with this x, whatever else they had. */
-static int64_t median_at(const struct measurement *m, const struct over *o, int64_t x,
-                         int64_t *scratch)
+/* The least of the points with this x: where contexts are long, all else takes longer, too, for
+ * caches are full of them, and that is told with the attention. */
+static int64_t least_at(const struct fitting *f, const struct over *o, int64_t x)
 {
-  size_t n = 0;
-  for (size_t i = 0; i < m->n; i++) {
-    const struct measure_point *p = &m->point[i];
-    for (uint32_t r = 0; p->kind != MEASURE_RANDOM && o->x(p) == x && r < m->rounds; r++)
-      scratch[n++] = o->time(&p->time[r]);
+  int64_t least = INT64_MAX;
+  for (size_t i = 0; i < f->m->n; i++) {
+    const struct measure_point *p = &f->m->point[i];
+    int64_t ps = o->is_of(p) && o->x(p) == x ? o->time(f, p) : INT64_MAX;
+    least = ps < least ? ps : least;
   }
-  base_sort_int64(scratch, n);
-  return n ? scratch[n / 2] : 0;
+  return least > 0 ? least : 0;
 }
 
 static int make_curve(struct fitting *f, const struct over *o, struct calibration_curve *v)
 {
-  const struct measurement *m = f->m;
-  int64_t *x = calloc(m->n + 1, sizeof *x);
-  int64_t *scratch = calloc(m->n * m->rounds + 1, sizeof *scratch);
-  int bad = x && scratch ? assemble_curve(v, x, list_x(m, o, x), f->e) : base_fail_memory(f->e);
-  for (uint32_t i = 0; !bad && i < v->n; i++) {
-    int64_t ps = median_at(m, o, v->x[i], scratch);
-    ps = o->a_layer ? ps / f->c->layers : ps;
-    v->y[i] = ps > 0 ? ps : 0;
-  }
+  int64_t *x = calloc(f->m->n + 1, sizeof *x);
+  int bad = x ? assemble_curve(v, x, list_x(f->m, o, x), f->e) : base_fail_memory(f->e);
+  for (uint32_t i = 0; !bad && i < v->n; i++)
+    v->y[i] = least_at(f, o, v->x[i]);
   free(x);
-  free(scratch);
   return bad ? -1 : fit_curve_errors(v, o->name, assemble_residuals(f->c, 1), f->e);
+}
+
+/* The median over the steps without history and of short contexts: after longer ones threads wake
+ * up later, which is small beside such a step. At least a tick, for the time was measured. */
+static int make_host(struct fitting *f)
+{
+  const struct measurement *m = f->m;
+  size_t n = 0;
+  int64_t *ps = calloc(m->n + 1, sizeof *ps);
+  if (!ps)
+    return base_fail_memory(f->e);
+  for (size_t i = 0; i < m->n; i++)
+    if (is_even(&m->point[i]) && !m->point[i].history && m->point[i].ctx <= SHORT)
+      ps[n++] = m->point[i].mid.host;
+  base_sort_int64(ps, n);
+  f->c->host_step_ps = n && ps[n / 2] > LULL_TICK_PS ? ps[n / 2] : LULL_TICK_PS;
+  free(ps);
+  return 0;
 }
 
 /* -------------------------------------------------------------------------------- attention ----
@@ -113,9 +146,10 @@ static const struct stratum {
   prompt = {"prefill attention", MEASURE_PROMPT, 2, {1, 0}},
   mixed = {"mixed over both alone", MEASURE_MIXED, 4, {1, 3, 0, 2}};
 
+/* With what the rest of the layers takes longer for it. */
 static int64_t attention_of(const struct fitting *f, const struct measure_point *p)
 {
-  return p->mid.attention / f->c->layers;
+  return (p->mid.attention + p->mid.layers) / f->c->layers - curve_at(&f->c->body, p->tokens);
 }
 
 /* The points of a kind; returns how many. */
@@ -227,15 +261,29 @@ static int64_t predict(const struct cost_model *model, const struct measure_poin
   return step.ticks * LULL_TICK_PS;
 }
 
-/* Steps of any make-up, as the cost model tells them, and what is kept of them. */
+/* One random step: what it is, what it took, and what the cost model says. */
+static void judge_step(const struct measure_point *p, const struct cost_model *model,
+                       struct calibration_samples *s, struct fit_errors *errors)
+{
+  struct cost_shape h = shape_of(&p->step);
+  const int64_t row[] = {h.rows,           h.ctx_q16 >> 16, h.chunks,     h.chunk_tokens,
+                         h.chunk_work,     p->mid.host,     p->mid.once,  p->mid.layers,
+                         p->mid.attention, p->mid.head,     p->total_mid, predict(model, p)};
+  memcpy(s->v + (size_t)s->width * s->n++, row, sizeof row);
+  fit_errors_add(errors, predict(model, p), p->total_mid);
+  errors->samples++;
+}
+
+/* Steps of any make-up, to none of which anything was fitted. */
 static int judge_steps(struct fitting *f)
 {
+  static const char columns[] = "rows,ctx_sum,chunks,chunk_tokens,pairs,host_ps,once_ps,layers_ps,"
+                                "attention_ps,head_ps,time_ps,cost_ps";
   const struct measurement *m = f->m;
-  const struct cost_settings settings = {.max_rows = m->most.max_seqs,
+  const struct cost_settings settings = {.host_step = f->c->host_step_ps,
+                                         .max_rows = m->most.max_seqs,
                                          .max_tokens = m->most.token_budget + m->most.max_seqs};
-  struct calibration_samples *s = assemble_samples(
-      f->c, "random steps", "rows,ctx_sum,chunks,chunk_tokens,pairs,time_ps,cost_ps", 7, m->n,
-      f->e);
+  struct calibration_samples *s = assemble_samples(f->c, "random steps", columns, 12, m->n, f->e);
   struct cost_model *model = s ? cost_from_calibration(f->c, &settings, f->e) : NULL;
   struct fit_errors errors;
   if (!model)
@@ -245,17 +293,9 @@ static int judge_steps(struct fitting *f)
     return base_fail_memory(f->e);
   }
   s->n = 0;
-  for (size_t i = 0; i < m->n; i++) {
-    const struct measure_point *p = &m->point[i];
-    if (p->kind != MEASURE_RANDOM)
-      continue;
-    struct cost_shape h = shape_of(&p->step);
-    const int64_t row[] = {h.rows,       h.ctx_q16 >> 16, h.chunks,         h.chunk_tokens,
-                           h.chunk_work, p->total_mid,    predict(model, p)};
-    memcpy(s->v + 7 * s->n++, row, sizeof row);
-    fit_errors_add(&errors, row[6], row[5]);
-    errors.samples++;
-  }
+  for (size_t i = 0; i < m->n; i++)
+    if (m->point[i].kind == MEASURE_RANDOM)
+      judge_step(&m->point[i], model, s, &errors);
   fit_errors_close(&errors, "steps of any make-up", assemble_residuals(f->c, 1));
   cost_free(model);
   return 0;
@@ -266,8 +306,9 @@ static int judge_steps(struct fitting *f)
 static int keep_samples(struct fitting *f)
 {
   static const char columns[] = "chunk,history,rows,ctx,once_min_ps,once_ps,layers_min_ps,"
-                                "layers_ps,attention_min_ps,attention_ps,head_min_ps,head_ps,n";
-  enum { WIDTH = 13 };
+                                "layers_ps,attention_min_ps,attention_ps,head_min_ps,head_ps,"
+                                "host_min_ps,host_ps,n";
+  enum { WIDTH = 15 };
   struct calibration_samples *s = assemble_samples(f->c, "steps", columns, WIDTH, f->m->n, f->e);
   if (!s)
     return -1;
@@ -279,7 +320,7 @@ static int keep_samples(struct fitting *f)
     const int64_t row[WIDTH] = {p->chunk,         p->history,       p->rows,       p->ctx,
                                 p->low.once,      p->mid.once,      p->low.layers, p->mid.layers,
                                 p->low.attention, p->mid.attention, p->low.head,   p->mid.head,
-                                f->m->rounds};
+                                p->low.host,      p->mid.host,      f->m->rounds};
     memcpy(s->v + WIDTH * s->n++, row, sizeof row);
   }
   return 0;
@@ -301,7 +342,6 @@ static int describe(struct fitting *f)
   c->kv_bytes_per_token = s->kv_bytes_per_token;
   source_text(c->engine, sizeof c->engine, s->engine);
   source_text(c->sampled, sizeof c->sampled, CALIBRATION_ENDS);
-  source_text(c->host, sizeof c->host, CALIBRATION_WITHIN);
   source_text(c->collective_note, sizeof c->collective_note, "not needed: one device");
   snprintf(c->name, sizeof c->name, "%.24s-%.24s-%s", c->gpu, c->model,
            strcmp(s->dtype, "float32") ? "bf16" : "f32");
@@ -314,7 +354,8 @@ static void tell(const struct fitting *f, FILE *talk)
   double noise = measurement_noise(f->m);
   if (!talk)
     return;
-  fprintf(talk, "%zu steps, %u rounds\n", f->m->n, f->m->rounds);
+  fprintf(talk, "%zu steps, %u rounds; host time of a step %.1f us\n", f->m->n, f->m->rounds,
+          (double)f->c->host_step_ps / 1e6);
   source_tell(f->c, talk);
   if (noise > MEASURE_NOISY)
     fprintf(talk,
@@ -331,7 +372,7 @@ struct calibration *measurement_fit(const struct measurement *m, const struct me
   if (!f.c)
     return NULL;
   if (describe(&f) || make_curve(&f, &body, &f.c->body) || make_curve(&f, &once, &f.c->once) ||
-      make_curve(&f, &head, &f.c->head) || make_attention(&f) || judge_steps(&f) ||
+      make_curve(&f, &head, &f.c->head) || make_host(&f) || make_attention(&f) || judge_steps(&f) ||
       keep_samples(&f)) {
     calibration_free(f.c);
     return NULL;

@@ -80,6 +80,8 @@ static void print_coverage(const struct calibration *c)
   if (!c->skew_decode.n)
     puts("  uneven batches    not measured: they cost what even ones of their mean do");
   printf("  collectives       %s\n", c->collective_note);
+  if (c->host_step_ps)
+    printf("  host              %.1f us a step\n", (double)c->host_step_ps / 1e6);
   if (c->derived[0])
     printf("  derived           %s: not measured\n", c->derived);
 }
@@ -188,6 +190,8 @@ static int differ_identity(const struct calibration *a, const struct calibration
          differ_text("derived", a->derived, b->derived) |
          differ_number("kind of steps", a->law, b->law) |
          differ_number("tensor parallel", a->tp, b->tp) |
+         differ_text("chunks sampled", a->sampled, b->sampled) |
+         differ_number("host ps a step", a->host_step_ps, b->host_step_ps) |
          differ_number("layers", a->layers, b->layers) |
          differ_number("weight bytes", a->weight_bytes, b->weight_bytes) |
          differ_number("KV bytes a token", a->kv_bytes_per_token, b->kv_bytes_per_token) |

@@ -94,7 +94,7 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
 static int check_gpu(const struct job *j, const char *gpu, struct base_error *e)
 {
   const struct calibration *c = j->scenario->calib;
-  if (!c || !c->host[0] || !strcmp(c->gpu, gpu))
+  if (!c || !c->host_step_ps || !strcmp(c->gpu, gpu))
     return 0;
   return base_fail(e, BASE_INPUT,
                    "the calibration was made on '%s', but the run would be on '%s' (kernels, "

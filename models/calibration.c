@@ -72,6 +72,8 @@ static void hash_tables(struct sha256_ctx *h, const struct calibration *c)
     if (*text)
       sha256_update(h, strlen(text) + 1, (const uint8_t *)text);
   }
+  if (c->host_step_ps)
+    hash_number(h, (uint64_t)c->host_step_ps);
   for (int i = 0; i < CALIBRATION_LATTICES; i++) {
     const struct lattice *l = calibration_lattice_of(c, &calibration_lattices[i]);
     for (uint32_t a = 0; a < l->rank; a++)

@@ -42,7 +42,6 @@ struct calibration_grid {
 #define CALIBRATION_ALL "everything"
 #define CALIBRATION_HISTORY "history of chunks"
 #define CALIBRATION_ENDS "ends"
-#define CALIBRATION_WITHIN "within"
 enum calibration_law { CALIBRATION_PAIRS = 1, CALIBRATION_TABLES = 2 };
 
 /* Measured values as they were read: a matrix, one row a sample. */
@@ -87,8 +86,8 @@ struct calibration {
                         commas between; "" if there are none, CALIBRATION_ALL if it is all */
   char sampled[16];  /* chunks that get logits and a token: CALIBRATION_ENDS, those that end their
                         prompt; "": every chunk */
-  char host[16];     /* CALIBRATION_WITHIN: host time of a step is in `once`, for whole steps were
-                        measured; "": it is the scenario's */
+  int64_t host_step_ps; /* host time of a step, where whole steps were measured: it counts where the
+                           scenario says none. 0: it is the scenario's */
   struct lattice prompt; /* attention of one layer, no decode rows: chunk, history tokens */
   struct lattice mixed;  /* with decode rows: chunk, history, rows, context tokens of a row */
   /*

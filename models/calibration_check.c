@@ -6,6 +6,7 @@
 
 /* Bounds that keep every product of the cost model far from overflow: a kernel may take 2 h. */
 #define TIME_MAX INT64_C(7200000000000000)
+#define HOST_MAX INT64_C(1000000000000)
 #define X_MAX (INT64_C(1) << 44)
 
 /* What is being checked: for messages. */
@@ -182,8 +183,8 @@ static int check_tables(const struct check *k, const struct calibration *c)
     return wrong(k, "tp", "must be 1 to 1024");
   if (c->sampled[0] && strcmp(c->sampled, CALIBRATION_ENDS))
     return wrong(k, "sampled", "must be " CALIBRATION_ENDS ", or not there");
-  if (c->host[0] && strcmp(c->host, CALIBRATION_WITHIN))
-    return wrong(k, "host", "must be " CALIBRATION_WITHIN ", or not there");
+  if (c->host_step_ps < 0 || c->host_step_ps > HOST_MAX)
+    return wrong(k, "host_step_ps", "must be 0 to 1 s");
   if (check_texts(k, c, &calibration_table_texts, 0) ||
       check_texts(k, c, &calibration_option_texts, 1) ||
       check_share(k, "skew_decode", &c->skew_decode) ||

@@ -34,7 +34,7 @@ static const struct calibration_slot table_curve[] = {
     CURVE(once, "tokens", "ps", 2),       CURVE(collective, "B", "ps", 0),
     CURVE(skew_decode, "rows", "ppm", 0), CURVE(skew_mixed, "rows", "ppm", 0)};
 static const struct calibration_slot table_text[] = {C(collective_note, "")};
-static const struct calibration_slot option_text[] = {C(derived, ""), C(sampled, ""), C(host, "")};
+static const struct calibration_slot option_text[] = {C(derived, ""), C(sampled, "")};
 static const struct calibration_slot sample_text[] = {
     SLOT(struct calibration_samples, name, ""), SLOT(struct calibration_samples, columns, "")};
 static const struct calibration_slot residual_text[] = {R(curve, "")};

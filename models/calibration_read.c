@@ -432,6 +432,9 @@ static int read_tables(const struct source *root, struct calibration *c)
   if (get_number(root, "tp", 1, UINT32_MAX, &tp))
     return -1;
   c->tp = (uint32_t)tp;
+  if (H5Aexists(root->at, "host_step_ps") > 0 &&
+      get_number(root, "host_step_ps", 0, INT64_MAX, &c->host_step_ps))
+    return -1;
   for (size_t i = 0; i < calibration_table_texts.n; i++) {
     const struct calibration_slot *t = &calibration_table_texts.item[i];
     if (get_text(root, t->name, calibration_at(c, t), t->size))

@@ -146,6 +146,8 @@ static void write_samples(struct writer *w, const struct calibration *c)
 static void write_tables(struct writer *w, const struct calibration *c)
 {
   base_h5_put_number(&w->h, w->h.file, "tp", c->tp);
+  if (c->host_step_ps)
+    base_h5_put_number(&w->h, w->h.file, "host_step_ps", c->host_step_ps);
   for (size_t i = 0; i < calibration_table_texts.n; i++)
     base_h5_put_text(&w->h, w->h.file, calibration_table_texts.item[i].name,
                      calibration_at(c, &calibration_table_texts.item[i]));

@@ -108,7 +108,7 @@ static json_t *sources(struct json_doc *d, const struct calibration *c)
 
 static const char *provenance(const struct calibration *c)
 {
-  if (c->host[0])
+  if (c->host_step_ps)
     return "measured";
   return strcmp(c->derived, CALIBRATION_ALL) ? "imported" : "derived";
 }

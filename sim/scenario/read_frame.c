@@ -149,7 +149,7 @@ static void check_parts(struct reader *r, const xmlNode *engine)
                   parts[i]);
     } else if (r->is_analytic && c)
       node_fail(r, c, "<%s> has no meaning with an analytic cost model; remove it", parts[i]);
-    else if (r->whole->calib && !c && !r->whole->calib->host[0])
+    else if (r->whole->calib && !c && !r->whole->calib->host_step_ps)
       node_fail(r, engine,
                 "<engine> needs the child <%s>: the calibration does not hold its values",
                 parts[i]);
@@ -172,7 +172,8 @@ static void read_engine(struct reader *r, const xmlNode *node)
   struct raw_engine *raw = &r->engine;
   if (!node)
     return;
-  raw->host_step = raw->host_overlapped = raw->graph_tokens = raw->launches = 0;
+  raw->host_step = r->whole->calib ? r->whole->calib->host_step_ps : 0;
+  raw->host_overlapped = raw->graph_tokens = raw->launches = 0;
   raw->kernels = raw->launch = raw->bandwidth = 0;
   raw->depth = raw->accept = raw->accept_sd = raw->draft_layers = raw->draft_head = 0;
   attributes_read(r, node, raw);
