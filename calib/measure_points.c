@@ -7,7 +7,7 @@
 #include "calib/measure.h"
 #include "calib/rows.h"
 
-enum { AXIS = 128, SEQS_MAX = 1 << 16, CONTEXT_MAX = 1 << 20, CHUNKS_MAX = 3 };
+enum { AXIS = 128, SEQS_MAX = 1 << 16, CONTEXT_MAX = 1 << 20, CHUNKS_MAX = 3, FIRST_HISTORY = 16 };
 
 struct axis {
   uint32_t n, x[AXIS];
@@ -132,7 +132,7 @@ static int add_prompts(struct measurement *m, struct base_error *e)
   uint32_t tokens = most->token_budget < longest ? most->token_budget : longest;
   struct axis fine = ladder(most->quick ? 4 : 16, most->quick ? 2 : 4, tokens);
   struct axis coarse = powers(0, 1, most->quick ? 16 : 4, tokens);
-  struct axis history = powers(0, 16, 4, longest - 1);
+  struct axis history = powers(0, FIRST_HISTORY, 4, longest - 1);
   for (uint32_t i = 0; i < fine.n; i++)
     if (add_even(m, fine.x[i], 0, 0, 0, e))
       return -1;
@@ -143,23 +143,24 @@ static int add_prompts(struct measurement *m, struct base_error *e)
   return 0;
 }
 
-/* The corners, and one between: what a step with both costs beyond the two alone. */
+/* The corners, and a few between: what a step with both costs beyond the two alone. All sizes are
+ * ones at which these were timed. */
 static int add_mixed(struct measurement *m, struct base_error *e)
 {
   const struct measure_limits *most = &m->most;
-  uint32_t longest = most->max_context - 1, step = most->quick ? 64 : 8;
+  uint32_t longest = most->max_context - 1, distant = 0;
   uint32_t tokens = most->token_budget < longest ? most->token_budget : longest;
-  struct axis chunk = powers(0, 1, step, tokens);
+  struct axis chunk = powers(0, 1, most->quick ? 256 : 16, tokens);
   struct axis rows = powers(0, 1, most->quick ? 16 : 4, most->max_seqs);
   struct axis ctx = powers(0, 16, 16, longest_ctx(most));
+  for (uint64_t x = FIRST_HISTORY; x <= longest - tokens; x *= 4)
+    distant = (uint32_t)x;
   for (uint32_t i = 0; i < chunk.n; i++)
-    for (int far = 0; far < 2; far++)
+    for (uint32_t far = 0; far <= (distant > 0); far++)
       for (uint32_t j = 0; j < rows.n; j++)
-        for (uint32_t k = 0; k < ctx.n; k++) {
-          uint32_t history = far ? (longest - tokens) / 2 : 0;
-          if ((!far || history) && add_even(m, chunk.x[i], history, rows.x[j], ctx.x[k], e))
+        for (uint32_t k = 0; k < ctx.n; k++)
+          if (add_even(m, chunk.x[i], far * distant, rows.x[j], ctx.x[k], e))
             return -1;
-        }
   return 0;
 }
 

@@ -7,6 +7,7 @@ suites = \
   %D%/check_base \
   %D%/check_base_hist \
   %D%/check_base_units \
+  %D%/check_calibrate \
   %D%/check_calibration \
   %D%/check_adapter \
   %D%/check_config \
@@ -25,6 +26,7 @@ suites = \
   %D%/check_importers \
   %D%/check_kernel_tables \
   %D%/check_operators \
+  %D%/check_pair \
   %D%/check_plan \
   %D%/check_policies \
   %D%/check_policies_plan \
