@@ -29,11 +29,17 @@ const struct cli_command cli_commands[] = {
      "parameters by class. Runs nothing.",
      cli_check},
     {"validate", CLI_VALIDATE, "SCENARIO", 1, 1, "no scenario is named",
-     "simulate a measured run and compare the two",
+     "simulate a measured run, or one on this machine, and compare the two",
      "Simulates the requests of a measured run (their arrivals and lengths, instead of the "
      "scenario's own) with one arm of a scenario, and prints for TTFT, TPOT, ITL, E2E, throughput "
      "and concurrency what was measured, what was simulated, the errors, the distance of the two "
      "distributions, and how single requests agree.\n\n"
+     "With --device cpu one arm is run on the engine of this machine instead, on the scenario's "
+     "own "
+     "plan, and simulated; printed as well are how far single steps are from what they should "
+     "cost, "
+     "and how far both runs decided alike. Give --weights, and --calibration of 'lull "
+     "calibrate'.\n\n"
      "The gates are those of the scenario that have a statistic, and those of --gate. The exit "
      "status is 0 if all pass, 1 if one fails, 4 if one cannot be judged.",
      cli_validate},

@@ -110,7 +110,9 @@ const struct cli_option cli_option_table[] = {
     {"gate", 'g', "GATE", CLI_GATE, 0, CLI_VALIDATE,
      "Require METRIC.STATISTIC<=BOUND, beside the gates of the scenario, for example "
      "--gate 'ttft.p95<=5%'; without a statistic of each of mean, p50, p90, p95 and p99. Metrics: "
-     "ttft, tpot, itl, e2e, throughput, concurrency. Statistics: those five and bias, of which the "
+     "ttft, tpot, itl, e2e, throughput, concurrency, and with --device useful-tokens, "
+     "output-tokens, useful-rate, utilisation, makespan, steps, preemptions, finished. Statistics: "
+     "those five and bias, of which the "
      "size of the relative error is judged; ks; correlation (with >=). May be given several "
      "times."},
     {"fit", 0, "host", CLI_STRING, AT(fit), CLI_VALIDATE,

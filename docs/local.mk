@@ -24,4 +24,5 @@ EXTRA_DIST += \
   %D%/speed.md \
   %D%/traces.md \
   %D%/training.md \
+  %D%/validate-cpu.md \
   %D%/validate.md

@@ -191,13 +191,16 @@ holdout-page: lull$(EXEEXT) %D%/pages/holdout$(EXEEXT)
 closed-loop-page: lull$(EXEEXT)
 	@LULL=$(abs_builddir)/lull$(EXEEXT) $(SHELL) $(srcdir)/%D%/pages/closedloop.sh $(srcdir)/docs/closed-loop.md
 
+validate: lull$(EXEEXT)
+	@LULL=$(abs_builddir)/lull$(EXEEXT) RUN='$(RUN)' $(SHELL) $(srcdir)/%D%/pages/validate.sh $(srcdir)/docs/validate-cpu.md
+
 bench: lull$(EXEEXT) %D%/bench/bareloop$(EXEEXT)
 	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/table.sh
 instructions: lull$(EXEEXT)
 	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/instructions.sh
 speed-page: lull$(EXEEXT) %D%/bench/bareloop$(EXEEXT)
 	@$(bench_programs) $(SHELL) $(srcdir)/%D%/bench/page.sh $(srcdir)/docs/speed.md
-.PHONY: bench instructions speed-page holdout-page closed-loop-page
+.PHONY: bench instructions speed-page holdout-page closed-loop-page validate
 
 # The whole program once more, not optimised: its results must be the same bytes.
 if !SANITIZED
@@ -286,7 +289,7 @@ fuzz:
 endif
 
 EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/fixtures %D%/policies %D%/fuzz/corpus \
-  %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh \
+  %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh %D%/pages/validate.sh \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 
 CLEANFILES += $(EXTRA_PROGRAMS)

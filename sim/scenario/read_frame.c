@@ -86,8 +86,8 @@ static struct calibration *open_calibration(struct reader *r, const char *name,
     return base_fail_memory(e), NULL;
   if (describe_is_path(name, ".h5") && access(path, F_OK) && errno == ENOENT) {
     base_fail(e, BASE_INPUT,
-              "there is no calibration '%.300s' (a path is taken from %s folder); 'lull import' and "
-              "'lull calibrate' make them",
+              "there is no calibration '%.300s' (a path is taken from %s folder); "
+              "'lull import' makes one of tables, 'lull calibrate' one of this machine",
               path, r->options->calibration ? "the current" : "the scenario's");
     return NULL;
   }
