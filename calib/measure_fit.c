@@ -13,7 +13,7 @@
 #include "models/calibration.h"
 #include "models/cost.h"
 
-enum { PPM = 1000000, SHORT = 64 };
+enum { PPM = 1000000 };
 
 struct fitting {
   const struct measurement *m;
@@ -116,22 +116,15 @@ static int make_curve(struct fitting *f, const struct over *o, struct calibratio
   return bad ? -1 : fit_curve_errors(v, o->name, assemble_residuals(f->c, 1), f->e);
 }
 
-/* The median over the steps without history and of short contexts: after longer ones threads wake
- * up later, which is small beside such a step. At least a tick, for the time was measured. */
-static int make_host(struct fitting *f)
+/* The least of all: threads wake up later after a longer step, and what a step takes more for that
+ * is told with its attention. At least a tick, for the time was measured. */
+static void set_host(struct fitting *f)
 {
-  const struct measurement *m = f->m;
-  size_t n = 0;
-  int64_t *ps = calloc(m->n + 1, sizeof *ps);
-  if (!ps)
-    return base_fail_memory(f->e);
-  for (size_t i = 0; i < m->n; i++)
-    if (is_even(&m->point[i]) && !m->point[i].history && m->point[i].ctx <= SHORT)
-      ps[n++] = m->point[i].mid.host;
-  base_sort_int64(ps, n);
-  f->c->host_step_ps = n && ps[n / 2] > LULL_TICK_PS ? ps[n / 2] : LULL_TICK_PS;
-  free(ps);
-  return 0;
+  int64_t least = INT64_MAX;
+  for (size_t i = 0; i < f->m->n; i++)
+    if (is_even(&f->m->point[i]) && f->m->point[i].mid.host < least)
+      least = f->m->point[i].mid.host;
+  f->c->host_step_ps = least > LULL_TICK_PS ? least : LULL_TICK_PS;
 }
 
 /* -------------------------------------------------------------------------------- attention ----
@@ -142,14 +135,19 @@ static const struct stratum {
   const char *name;
   int kind;
   uint32_t rank, order[LATTICE_RANK];
-} decode = {"decode attention", MEASURE_DECODE, 2, {1, 0}},
-  prompt = {"prefill attention", MEASURE_PROMPT, 2, {1, 0}},
+} decode = {"steps of rows alone", MEASURE_DECODE, 2, {1, 0}},
+  prompt = {"steps of one chunk", MEASURE_PROMPT, 2, {1, 0}},
   mixed = {"mixed over both alone", MEASURE_MIXED, 4, {1, 3, 0, 2}};
 
-/* With what the rest of the layers takes longer for it. */
+/* All that the step takes beyond what its tokens, positions and the host are told to: the
+ * attention, and what the rest takes longer for it. So a step that was timed costs what it took. */
 static int64_t attention_of(const struct fitting *f, const struct measure_point *p)
 {
-  return (p->mid.attention + p->mid.layers) / f->c->layers - curve_at(&f->c->body, p->tokens);
+  const struct calibration *c = f->c;
+  int64_t rest = p->total_mid - c->host_step_ps - curve_at(&c->once, p->tokens) -
+                 curve_at(&c->head, p->positions);
+  int64_t ps = rest / c->layers - curve_at(&c->body, p->tokens);
+  return ps > 0 ? ps : 0;
 }
 
 /* The points of a kind; returns how many. */
@@ -174,6 +172,16 @@ static int judge(struct fitting *f, const struct stratum *s, const struct grid_p
   return grid_errors(s->rank, s->order, point, n, s->name, assemble_residuals(f->c, 3), f->e);
 }
 
+/* Whole steps from those around them: beside these the attention of a small step is nothing. */
+static int judge_whole(struct fitting *f, const struct stratum *s, struct grid_point *point)
+{
+  size_t n = list_points(f, s, point), k = 0;
+  for (size_t i = 0; i < f->m->n; i++)
+    if (f->m->point[i].kind == s->kind)
+      point[k++].ps = f->m->point[i].total_mid;
+  return judge(f, s, point, n);
+}
+
 static int make_decode(struct fitting *f, struct grid_point *point)
 {
   size_t n = list_points(f, &decode, point);
@@ -185,14 +193,14 @@ static int make_decode(struct fitting *f, struct grid_point *point)
     t.row[i] = (struct attention_row){point[i].x[0], point[i].x[1], 1, point[i].ps, 0};
   int bad = fit_decode(&t, &f->c->decode, &unused, f->e);
   attention_free(&t);
-  return bad ? -1 : judge(f, &decode, point, n);
+  return bad ? -1 : judge_whole(f, &decode, point);
 }
 
 static int make_prompt(struct fitting *f, struct grid_point *point)
 {
-  size_t n = list_points(f, &prompt, point);
-  if (judge(f, &prompt, point, n))
+  if (judge_whole(f, &prompt, point))
     return -1;
+  size_t n = list_points(f, &prompt, point);
   return grid_make(&f->c->prompt, prompt.rank, prompt.order, point, n, f->e);
 }
 
@@ -371,8 +379,9 @@ struct calibration *measurement_fit(const struct measurement *m, const struct me
   struct fitting f = {m, s, assemble_begin(&of, e), e};
   if (!f.c)
     return NULL;
+  set_host(&f);
   if (describe(&f) || make_curve(&f, &body, &f.c->body) || make_curve(&f, &once, &f.c->once) ||
-      make_curve(&f, &head, &f.c->head) || make_host(&f) || make_attention(&f) || judge_steps(&f) ||
+      make_curve(&f, &head, &f.c->head) || make_attention(&f) || judge_steps(&f) ||
       keep_samples(&f)) {
     calibration_free(f.c);
     return NULL;

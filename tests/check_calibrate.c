@@ -199,7 +199,7 @@ END_TEST
 START_TEST(held_out_points_of_lines_are_met)
 {
   static const char *const lines[] = {"layer over tokens", "once a step over tokens",
-                                      "head over positions", "decode attention",
+                                      "head over positions", "steps of rows alone",
                                       "mixed over both alone"};
   struct base_error e = {0};
   struct toy t;
@@ -213,7 +213,7 @@ START_TEST(held_out_points_of_lines_are_met)
                   r->max);
   }
   /* pairs grow with the square of a chunk: between two sizes a line is too high */
-  ck_assert(residual(c, "prefill attention")->max > 1e-3);
+  ck_assert(residual(c, "steps of one chunk")->max > 1e-3);
   ck_assert(residual(c, "steps of any make-up")->p95 < 0.05);
   ck_assert_uint_eq(residual(c, "steps of any make-up")->samples, 40);
   ck_assert(residual(c, "noise: one step, before and after")->max == 0);
