@@ -125,11 +125,20 @@ static void copy_batch(struct device_lane *l, const struct lull_batch *b)
     l->chunk[i] = (struct engine_chunk){b->chunk[i].request, b->chunk[i].start, b->chunk[i].tokens};
 }
 
+/* How long the world thought. */
+static void note_away(struct lull_device *d)
+{
+  if (d->told_ns)
+    base_hist_add(&d->away, monotonic_ns() - d->told_ns, 1);
+  d->told_ns = 0;
+}
+
 static int dev_submit(struct lull_device *d, const struct lull_work *w)
 {
   int st = check_work(d, w);
   if (st)
     return st;
+  note_away(d);
   struct device_lane *l = d->lane[w->lane];
   pthread_mutex_lock(&d->lock);
   if (l->dead) {
@@ -259,6 +268,8 @@ static int dev_wait(struct lull_device *d, lull_time until, struct lull_completi
   }
   int n = collect(d, out, max);
   pthread_mutex_unlock(&d->lock);
+  if (n)
+    d->told_ns = monotonic_ns();
   return n;
 }
 
@@ -424,6 +435,8 @@ static int init_sync(struct lull_device *d)
 
 static void free_device(struct lull_device *d)
 {
+  if (d->away.bin)
+    base_hist_free(&d->away);
   free(d->gpu);
   free(d->reserved);
   free(d);
@@ -449,7 +462,7 @@ struct lull_device *device_create(const struct device_gpu *gpu, int ngpus,
     d->gpu = calloc((size_t)ngpus, sizeof *d->gpu);
     d->reserved = calloc((size_t)ngpus, sizeof *d->reserved);
   }
-  if (!d || !d->gpu || !d->reserved || init_sync(d)) {
+  if (!d || !d->gpu || !d->reserved || base_hist_init(&d->away) || init_sync(d)) {
     if (d)
       free_device(d);
     base_fail_memory(e);
@@ -486,6 +499,7 @@ void device_destroy(struct lull_device *d)
 void device_get_stats(struct lull_device *d, struct device_stats *out)
 {
   *out = d->stats;
+  out->away = d->away.n ? (lull_time)(base_hist_percentile(&d->away, 0.5) * 1000) : 0;
 }
 
 const struct lull_device_ops device_ops = {

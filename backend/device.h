@@ -65,6 +65,7 @@ struct device_stats {
   uint64_t digest;              /* of the keys and tokens of what finished, in any order */
   uint64_t told;                /* completions and moments that were waited for */
   lull_time late_sum, late_max; /* how much later than they were they were told */
+  lull_time away;               /* from the wait that told an end to the next submit: median */
 };
 
 /* GPUs are copied, what they point to is borrowed. BASE_INPUT: a GPU holds more than its memory. */

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "backend/device.h"
+#include "base/hist.h"
 
 /* IDLE -> GIVEN (submit) -> RUNNING (its thread took it) -> DONE (completion ready) -> IDLE (told).
  */
@@ -62,6 +63,8 @@ struct lull_device {
   struct device_lane *lane[LULL_LANES];
   struct device_request *requests; /* hash by id; the world's thread alone */
   struct device_stats stats;
+  int64_t told_ns;       /* when a wait last told an end; 0: a submit followed */
+  struct base_hist away; /* ns, from there to the submit */
   char why[sizeof((struct base_error *)0)->text];
 };
 

@@ -52,6 +52,8 @@ struct measurement {
   struct measure_point *point; /* [n] owned */
   size_t n;
   uint32_t rounds;  /* that are done */
+  int64_t world_ps; /* what the world takes between two steps, of which a bench knows nothing; set
+                       by the caller, else 0 */
   int64_t probe[2]; /* ps: the same step before and after all others, medians */
 };
 

@@ -124,6 +124,7 @@ static void set_host(struct fitting *f)
   for (size_t i = 0; i < f->m->n; i++)
     if (is_even(&f->m->point[i]) && f->m->point[i].mid.host < least)
       least = f->m->point[i].mid.host;
+  least += f->m->world_ps;
   f->c->host_step_ps = least > LULL_TICK_PS ? least : LULL_TICK_PS;
 }
 
@@ -144,7 +145,7 @@ static const struct stratum {
 static int64_t attention_of(const struct fitting *f, const struct measure_point *p)
 {
   const struct calibration *c = f->c;
-  int64_t rest = p->total_mid - c->host_step_ps - curve_at(&c->once, p->tokens) -
+  int64_t rest = p->total_mid + f->m->world_ps - c->host_step_ps - curve_at(&c->once, p->tokens) -
                  curve_at(&c->head, p->positions);
   int64_t ps = rest / c->layers - curve_at(&c->body, p->tokens);
   return ps > 0 ? ps : 0;
@@ -271,14 +272,15 @@ static int64_t predict(const struct cost_model *model, const struct measure_poin
 
 /* One random step: what it is, what it took, and what the cost model says. */
 static void judge_step(const struct measure_point *p, const struct cost_model *model,
-                       struct calibration_samples *s, struct fit_errors *errors)
+                       int64_t world_ps, struct calibration_samples *s, struct fit_errors *errors)
 {
   struct cost_shape h = shape_of(&p->step);
+  int64_t cost = predict(model, p) - world_ps;
   const int64_t row[] = {h.rows,           h.ctx_q16 >> 16, h.chunks,     h.chunk_tokens,
                          h.chunk_work,     p->mid.host,     p->mid.once,  p->mid.layers,
-                         p->mid.attention, p->mid.head,     p->total_mid, predict(model, p)};
+                         p->mid.attention, p->mid.head,     p->total_mid, cost};
   memcpy(s->v + (size_t)s->width * s->n++, row, sizeof row);
-  fit_errors_add(errors, predict(model, p), p->total_mid);
+  fit_errors_add(errors, cost, p->total_mid);
   errors->samples++;
 }
 
@@ -303,7 +305,7 @@ static int judge_steps(struct fitting *f)
   s->n = 0;
   for (size_t i = 0; i < m->n; i++)
     if (m->point[i].kind == MEASURE_RANDOM)
-      judge_step(&m->point[i], model, s, &errors);
+      judge_step(&m->point[i], model, m->world_ps, s, &errors);
   fit_errors_close(&errors, "steps of any make-up", assemble_residuals(f->c, 1));
   cost_free(model);
   return 0;
@@ -362,8 +364,8 @@ static void tell(const struct fitting *f, FILE *talk)
   double noise = measurement_noise(f->m);
   if (!talk)
     return;
-  fprintf(talk, "%zu steps, %u rounds; host time of a step %.1f us\n", f->m->n, f->m->rounds,
-          (double)f->c->host_step_ps / 1e6);
+  fprintf(talk, "%zu steps, %u rounds; host time of a step %.1f us, of which the world %.1f\n",
+          f->m->n, f->m->rounds, (double)f->c->host_step_ps / 1e6, (double)f->m->world_ps / 1e6);
   source_tell(f->c, talk);
   if (noise > MEASURE_NOISY)
     fprintf(talk,

@@ -7,7 +7,14 @@
 #include "calib/measure.h"
 #include "calib/rows.h"
 
-enum { AXIS = 128, SEQS_MAX = 1 << 16, CONTEXT_MAX = 1 << 20, CHUNKS_MAX = 3, FIRST_HISTORY = 16 };
+enum {
+  AXIS = 128,
+  SEQS_MAX = 1 << 16,
+  CONTEXT_MAX = 1 << 20,
+  CHUNKS_MAX = 3,
+  FIRST_HISTORY = 16,
+  FIRST_CONTEXT = 16
+};
 
 struct axis {
   uint32_t n, x[AXIS];
@@ -111,16 +118,42 @@ static uint32_t longest_ctx(const struct measure_limits *most)
   return most->max_context - 2;
 }
 
+/* Attention of many rows gets slower where their keys no longer fit into a cache, so that many
+ * contexts are needed between short and long. */
+static struct axis contexts(const struct measure_limits *most)
+{
+  struct axis a = {0};
+  append(&a, 1);
+  for (uint32_t x = FIRST_CONTEXT; x < longest_ctx(most); x *= most->quick ? 4 : 2)
+    append(&a, x);
+  append(&a, longest_ctx(most));
+  return a;
+}
+
 static int add_decode(struct measurement *m, struct base_error *e)
 {
   const struct measure_limits *most = &m->most;
   struct axis rows = ladder(4, most->quick ? 1 : 2, most->max_seqs);
-  struct axis ctx = powers(0, 1, most->quick ? 16 : 4, longest_ctx(most));
+  struct axis ctx = contexts(most);
   for (uint32_t i = 0; i < rows.n; i++)
     for (uint32_t j = 0; j < ctx.n; j++)
       if (add_even(m, 0, 0, rows.x[i], ctx.x[j], e))
         return -1;
   return 0;
+}
+
+/* A chunk behind as many tokens as the axis has, and, if these end well before it, behind as many
+ * as may be: nothing near the end is to be extrapolated from its beginning. */
+static int add_histories(struct measurement *m, uint32_t chunk, const struct axis *history,
+                         struct base_error *e)
+{
+  uint32_t most = m->most.max_context - 1 - chunk, last = 0;
+  for (uint32_t j = 0; j < history->n && history->x[j] <= most; j++) {
+    last = history->x[j];
+    if (add_even(m, chunk, last, 0, 0, e))
+      return -1;
+  }
+  return last < most - most / 4 ? add_even(m, chunk, most, 0, 0, e) : 0;
 }
 
 /* Without history at every size of a step, which costs little and tells what layers cost; with
@@ -137,9 +170,8 @@ static int add_prompts(struct measurement *m, struct base_error *e)
     if (add_even(m, fine.x[i], 0, 0, 0, e))
       return -1;
   for (uint32_t i = 0; i < coarse.n; i++)
-    for (uint32_t j = 0; j < history.n; j++)
-      if (coarse.x[i] + history.x[j] <= longest && add_even(m, coarse.x[i], history.x[j], 0, 0, e))
-        return -1;
+    if (add_histories(m, coarse.x[i], &history, e))
+      return -1;
   return 0;
 }
 
@@ -152,7 +184,7 @@ static int add_mixed(struct measurement *m, struct base_error *e)
   uint32_t tokens = most->token_budget < longest ? most->token_budget : longest;
   struct axis chunk = powers(0, 1, most->quick ? 256 : 16, tokens);
   struct axis rows = powers(0, 1, most->quick ? 16 : 4, most->max_seqs);
-  struct axis ctx = powers(0, 16, 16, longest_ctx(most));
+  struct axis ctx = powers(0, FIRST_CONTEXT, 16, longest_ctx(most));
   for (uint64_t x = FIRST_HISTORY; x <= longest - tokens; x *= 4)
     distant = (uint32_t)x;
   for (uint32_t i = 0; i < chunk.n; i++)

@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/subject.h"
 #include "cli/weights.h"
+#include "cli/world_time.h"
 #include "models/calibration.h"
 
 enum { SEQS = 32, BUDGET = 256, CONTEXT = 512 };
@@ -89,7 +90,7 @@ static int measure(struct job *j)
   how.progress_ctx = &j->progress;
   int bad = measurement_run(&j->m, bench_engine_bench(j->bench), &how, j->e);
   cli_progress_clear(&j->progress);
-  return bad;
+  return bad || cli_world_time(j->o, &j->most, &j->m.world_ps, j->e) ? -1 : 0;
 }
 
 static int write_calibration(struct job *j)

@@ -184,6 +184,11 @@ const struct weights *cli_device_weights(const struct cli_device *d, char *gpu, 
   return d->cpu ? device_cpu_weights(d->cpu, gpu, size, ngpus) : NULL;
 }
 
+lull_time cli_device_away(const struct cli_device *d)
+{
+  return d->cpu ? device_cpu_away(d->cpu) : 0;
+}
+
 void cli_device_print(const struct cli_device *d, FILE *out)
 {
   if (d->cpu)

@@ -22,6 +22,8 @@ int cli_device_simulates(const struct cli_device *d);
  * (cli_cores_name). *ngpus: how many it has. */
 const struct weights *cli_device_weights(const struct cli_device *d, char *gpu, size_t size,
                                          int *ngpus);
+/* Of the last run on the cpu device: how long the world thought between two steps, ps, median. */
+lull_time cli_device_away(const struct cli_device *d);
 /* After the runs: what a real device has to say of them. */
 void cli_device_print(const struct cli_device *d, FILE *out);
 /* Puts the recording in place, or, of a partial experiment, leaves none. */

@@ -240,6 +240,11 @@ void device_cpu_end(struct device_cpu *m, struct lull_device *dev)
   close_engines(m);
 }
 
+lull_time device_cpu_away(const struct device_cpu *m)
+{
+  return m->ntold ? m->told[m->ntold - 1].stats.away : 0;
+}
+
 void device_cpu_print(const struct device_cpu *m, FILE *out)
 {
   fprintf(out, "\n%-44s %8s %8s %9s %10s %9s %16s\n", "On the device", "steps", "finished",

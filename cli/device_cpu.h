@@ -23,6 +23,8 @@ const struct experiment_fact *device_cpu_facts(const struct device_cpu *m, uint3
 /* As of cli_device_weights. */
 const struct weights *device_cpu_weights(const struct device_cpu *m, char *gpu, size_t size,
                                          int *ngpus);
+/* As of cli_device_away. */
+lull_time device_cpu_away(const struct device_cpu *m);
 /* A device for a run; taken back by device_cpu_end. */
 int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
                      const struct simdev_gpu *gpu, struct lull_device **dev,

@@ -36,4 +36,6 @@ lull_SOURCES += \
   %D%/train.c \
   %D%/validate.c \
   %D%/weights.c \
-  %D%/weights.h
+  %D%/weights.h \
+  %D%/world_time.c \
+  %D%/world_time.h

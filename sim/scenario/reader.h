@@ -168,10 +168,4 @@ lull_time trace_time(const struct scenario_class *c, const struct trace_row *row
 /* Arrival of the last row that the class takes, ps. */
 int files_trace_end(const struct scenario_class *c, lull_time *end, struct base_error *e);
 
-/* ---- open.c ---- */
-/* Like scenario_open, from memory; name for messages; folder NULL: no includes, no trace files. */
-struct scenario *scenario_open_memory(const char *name, const char *folder, const char *data,
-                                      size_t size, const struct scenario_options *o,
-                                      struct base_errors *errors);
-
 #endif

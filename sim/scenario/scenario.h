@@ -146,6 +146,10 @@ struct scenario_options {
  * found in *errors. */
 struct scenario *scenario_open(const char *path, const struct scenario_options *o,
                                struct base_errors *errors);
+/* Like scenario_open, from memory; name for messages; folder NULL: no includes, no trace files. */
+struct scenario *scenario_open_memory(const char *name, const char *folder, const char *data,
+                                      size_t size, const struct scenario_options *o,
+                                      struct base_errors *errors);
 void scenario_close(struct scenario *s);
 
 /* The frozen plan of one seed: arrivals and lengths of all rows and backlog items, the same in
