@@ -33,12 +33,18 @@ cat "$scratch/calibration"
 worst=0
 : >"$scratch/arms"
 for arm in $arms; do
+  note=
+  set -- --gate 'ttft.p50<=10%' --gate 'tpot.p50<=10%' --gate 'itl.p50<=10%' \
+    --gate 'e2e.p50<=10%' --gate 'useful-rate<=10%'
+  if [ "$arm" = dedicated ] && [ "$(getconf _NPROCESSORS_ONLN)" -lt 3 ]; then
+    set -- # two lanes and the world get in each other's way
+    note=', not gated: two GPUs and the world need three processors'
+  fi
   $RUN "$LULL" validate "$scenario" --device cpu --weights "$scratch/w" --threads 1 \
-    --calibration "$scratch/cpu.h5" --arm "$arm" --gate 'ttft.p50<=10%' --gate 'tpot.p50<=10%' \
-    --gate 'itl.p50<=10%' --gate 'e2e.p50<=10%' --gate 'useful-rate<=10%' >"$scratch/one"
+    --calibration "$scratch/cpu.h5" --arm "$arm" "$@" >"$scratch/one"
   code=$?
   case $code in 0) ;; 1) worst=1 ;; 4) [ $worst -ne 0 ] || worst=4 ;; *) cat "$scratch/one"; exit $code ;; esac
-  { echo "arm $arm"
+  { echo "arm $arm$note"
     awk '/^Metric/ { inside = 1 } /^Gate/ { inside = 0 }
       inside && !/KS distance/ && !/p90|p99/' "$scratch/one" | cat -s
     sed -n '/^Gate/,$p' "$scratch/one"
