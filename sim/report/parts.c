@@ -58,7 +58,8 @@ static void costs(const struct calibration *c, FILE *out)
   char line[512], errors[1024];
 
   snprintf(line, sizeof line,
-           strcmp(c->derived, CALIBRATION_ALL)
+           c->host_step_ps ? "%s (%s on %s, digest %.12s), measured by %s"
+           : strcmp(c->derived, CALIBRATION_ALL)
                ? "%s (%s on %s, digest %.12s), imported measurements of %s, %u source files"
                : "%s (%s on %s, digest %.12s), DERIVED, not measured: %s",
            c->name, c->model, c->gpu, c->digest, c->engine[0] ? c->engine : "an unnamed engine",
