@@ -90,7 +90,11 @@ static int measure(struct job *j)
   how.progress_ctx = &j->progress;
   int bad = measurement_run(&j->m, bench_engine_bench(j->bench), &how, j->e);
   cli_progress_clear(&j->progress);
-  return bad || cli_world_time(j->o, &j->most, &j->m.world_ps, j->e) ? -1 : 0;
+  bench_engine_destroy(j->bench); /* its memory is needed */
+  j->bench = NULL;
+  if (bad || cli_world_time(j->o, &j->most, &j->m.world_ps, j->e))
+    return -1;
+  return cli_stop ? base_fail(j->e, BASE_INCOMPLETE, "stopped by a signal; nothing is written") : 0;
 }
 
 static int write_calibration(struct job *j)

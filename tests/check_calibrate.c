@@ -413,6 +413,55 @@ START_TEST(a_step_costs_as_the_law_says)
 }
 END_TEST
 
+/* What the bench cannot know is host time, and nothing else. */
+START_TEST(the_worlds_time_is_the_hosts)
+{
+  struct base_error e = {0};
+  struct toy t;
+  struct measurement m;
+  const struct measure_subject s = subject("bfloat16");
+  toy_open(&t);
+  struct calibration *a = calibrate(&t, &m, 1, &e);
+  ck_assert_ptr_nonnull(a);
+  m.world_ps = 5 * US;
+  struct calibration *b = measurement_fit(&m, &s, NULL, &e);
+  ck_assert_msg(b != NULL, "%s", e.text);
+  ck_assert_int_eq(b->host_step_ps, a->host_step_ps + 5 * US);
+  ck_assert_mem_eq(a->body.y, b->body.y, a->body.n * sizeof *a->body.y);
+  ck_assert_mem_eq(a->decode.y, b->decode.y,
+                   (size_t)a->decode.nrows * a->decode.nctx * sizeof *a->decode.y);
+  ck_assert_double_eq_tol(residual(a, "steps of any make-up")->p95,
+                          residual(b, "steps of any make-up")->p95, 1e-6);
+  calibration_free(a);
+  calibration_free(b);
+  measurement_free(&m);
+}
+END_TEST
+
+START_TEST(values_that_no_file_has)
+{
+  struct base_error e = {0};
+  struct toy t;
+  struct measurement m;
+  toy_open(&t);
+  struct calibration *c = calibrate(&t, &m, 1, &e);
+  ck_assert_ptr_nonnull(c);
+  if (_i == 0)
+    strcpy(c->sampled, "some");
+  else
+    c->host_step_ps = _i == 1 ? -1 : INT64_C(1000000000001);
+  calibration_seal(c);
+  struct calibration *d = NULL;
+  if (!calibration_write(c, output(), &e))
+    d = calibration_open(output(), &e);
+  ck_assert_ptr_null(d);
+  ck_assert_int_eq(e.code, BASE_INPUT);
+  ck_assert_ptr_nonnull(strstr(e.text, _i == 0 ? "sampled" : "host_step_ps"));
+  calibration_free(c);
+  measurement_free(&m);
+}
+END_TEST
+
 /* --------------------------------------------------------------------------------- engine ---- */
 
 START_TEST(steps_of_the_engine_are_timed)
@@ -512,6 +561,8 @@ static Suite *calibrate_suite(void)
   tcase_add_loop_test(t, steps_are_within_the_sizes, 0, 5);
   tcase_add_test(t, a_file_holds_it_all);
   tcase_add_test(t, a_step_costs_as_the_law_says);
+  tcase_add_test(t, the_worlds_time_is_the_hosts);
+  tcase_add_loop_test(t, values_that_no_file_has, 0, 3);
   suite_add_tcase(s, t);
   t = tcase_create("engine");
   tcase_set_timeout(t, 60);
