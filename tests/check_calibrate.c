@@ -250,12 +250,14 @@ START_TEST(a_machine_that_slows_down_is_told_of)
   struct toy t;
   struct measurement m;
   toy_open(&t);
-  ck_assert_ptr_nonnull(calibrate(&t, &m, 1, &e));
+  struct calibration *c = calibrate(&t, &m, 1, &e);
+  ck_assert_ptr_nonnull(c);
+  calibration_free(c);
   uint64_t all = t.steps;
   measurement_free(&m);
   toy_open(&t);
   t.slow_from = all - 20; /* the probe at the end */
-  struct calibration *c = calibrate(&t, &m, 1, &e);
+  c = calibrate(&t, &m, 1, &e);
   ck_assert_ptr_nonnull(c);
   ck_assert_double_eq_tol(measurement_noise(&m), 0.3, 0.01);
   ck_assert_double_eq_tol(residual(c, "noise: one step, before and after")->p50, 0.3, 0.01);
