@@ -223,6 +223,7 @@ AM_TESTS_ENVIRONMENT = LC_ALL=C; CK_TAP_LOG_FILE_NAME=-; CK_VERBOSITY=normal; \
   FUZZ_TARGETS='$(fuzz_targets)'; CC='$(CC)'; CXX='$(CXX_OF_TEST)'; \
   MUTANT_COMPILE='$(CC) $(mutant_flags)'; MUTANT_LIBS='$(CHECK_LIBS) $(library_libs) $(LIBS)'; \
   export MUTANT_COMPILE MUTANT_LIBS; \
+  ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS; export ASAN_OPTIONS; \
   export LC_ALL CK_TAP_LOG_FILE_NAME CK_VERBOSITY LULL BARELOOP FUZZ_TARGETS CC CXX;
 
 # Fuzz targets: fuzz_X.c runs on the corpus as a program of `make check`, and under libFuzzer in a
