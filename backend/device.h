@@ -35,9 +35,12 @@
 /* What trains on a GPU: called by the thread of its training lane, one call at a time. */
 struct device_trainer {
   void *ctx;
-  int (*micro_step)(void *ctx, struct base_error *e); /* forward and backward of one micro-step */
-  int (*optimizer)(void *ctx, struct base_error *e);  /* NULL: there is no such work */
+  /* Forward and backward of one micro-step. `stop` is to be looked at between layers, and is set
+   * when the device goes. 0, DEVICE_STOPPED or -1. */
+  int (*micro_step)(void *ctx, const volatile int *stop, struct base_error *e);
+  int (*optimizer)(void *ctx, struct base_error *e); /* NULL: there is no such work */
 };
+enum { DEVICE_STOPPED = 1 };
 
 struct device_gpu {
   struct engine *engine;                /* of the server on it; borrowed */

@@ -37,6 +37,14 @@ static int step(struct device_lane *l, struct lull_completion *c)
   return st < 0 ? -1 : 0;
 }
 
+static int micro_step(struct device_lane *l, struct lull_completion *c)
+{
+  const struct device_trainer *t = l->d->gpu[l->gpu].trainer;
+  int st = t->micro_step(t->ctx, &l->stop, &l->error);
+  c->aborted = st == DEVICE_STOPPED;
+  return st < 0 ? -1 : 0;
+}
+
 static int do_work(struct device_lane *l, struct lull_completion *c)
 {
   const struct device_gpu *g = &l->d->gpu[l->gpu];
@@ -48,7 +56,7 @@ static int do_work(struct device_lane *l, struct lull_completion *c)
   case LULL_WORK_COPY_IN:
     return engine_swap_in(g->engine, l->work.request, &l->error);
   case LULL_WORK_TRAIN_MICRO:
-    return g->trainer->micro_step(g->trainer->ctx, &l->error);
+    return micro_step(l, c);
   default:
     return g->trainer->optimizer(g->trainer->ctx, &l->error);
   }

@@ -4,6 +4,7 @@
  * same; what only a real one can do: fail, and lose a thread. Its engine is a toy.
  */
 #include <check.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,23 @@ struct bed {
   struct lull_batch batch;
 };
 
-static int micro_step(void *ctx, struct base_error *e)
+static int micro_step(void *ctx, const volatile int *stop, struct base_error *e)
 {
+  (void)stop;
   struct bed *b = ctx;
   return ++b->micro_steps > 3 ? base_fail(e, BASE_ENV, "no more data") : 0;
+}
+
+/* One without an end, but for the stop. */
+static int endless_step(void *ctx, const volatile int *stop, struct base_error *e)
+{
+  struct bed *b = ctx;
+  (void)e;
+  __atomic_store_n(&b->micro_steps, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(stop, __ATOMIC_RELAXED))
+    ;
+  b->micro_steps = 2;
+  return DEVICE_STOPPED;
 }
 
 static void make_sim(struct bed *b, struct base_error *e)
@@ -481,6 +495,24 @@ START_TEST(destroyed_at_work)
 }
 END_TEST
 
+/* A micro-step is stopped where it looks, and nobody tells of it. */
+START_TEST(destroyed_in_training)
+{
+  struct bed *b = bed_open(REAL, NULL);
+  b->trainer.micro_step = endless_step;
+  ck_assert_int_eq(submit(b, (struct lull_work){.size = sizeof(struct lull_work),
+                                                .kind = LULL_WORK_TRAIN_MICRO,
+                                                .lane = (lull_lane_id)b->train}),
+                   0);
+  while (!__atomic_load_n(&b->micro_steps, __ATOMIC_ACQUIRE))
+    sched_yield();
+  device_destroy(b->dev);
+  b->dev = NULL;
+  ck_assert_int_eq(b->micro_steps, 2);
+  bed_close(b);
+}
+END_TEST
+
 START_TEST(too_heavy)
 {
   struct base_error e = {0};
@@ -511,6 +543,7 @@ int main(void)
   tcase_add_test(real, thread_dies);
   tcase_add_test(real, batch_goes);
   tcase_add_test(real, destroyed_at_work);
+  tcase_add_test(real, destroyed_in_training);
   tcase_add_test(real, too_heavy);
   suite_add_tcase(suite, real);
   return suite_run(suite);

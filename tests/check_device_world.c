@@ -63,9 +63,9 @@ static void finished(void *ctx, uint64_t key, const int32_t *token, uint32_t pro
     *good &= token[i] == (i < prompt ? device_prompt_token(9, key, i, 997) : toy_token(key, i));
 }
 
-static int trains(void *ctx, struct base_error *e)
+static int trains(void *ctx, const volatile int *stop, struct base_error *e)
 {
-  (void)ctx, (void)e;
+  (void)ctx, (void)stop, (void)e;
   return 0;
 }
 
