@@ -46,7 +46,9 @@ static void print_job(const struct scenario_arm *arm, uint32_t i)
     printf("%llu of them", (unsigned long long)j->micro_steps);
   else
     printf("to the run's end");
-  puts(j->paused ? ", paused at first" : "");
+  const struct scenario_training *t = &arm->training[i];
+  printf("%s; on a real device %u problems each, a step after %u, rank %u, rate %g\n",
+         j->paused ? ", paused at first" : "", t->batch, t->accumulate, t->rank, t->rate);
 }
 
 static void print_arm(const struct scenario *s, uint32_t a)

@@ -258,6 +258,10 @@ START_TEST(jobs_and_backlogs)
   ck_assert_int_eq(a->job[0].paused, 0);
   ck_assert_uint_eq(a->job[1].micro_steps, 100);
   ck_assert_int_eq(a->job[1].paused, 1);
+  ck_assert(a->training[0].batch == 8 && a->training[0].accumulate == 1);
+  ck_assert(a->training[0].rank == 8 && a->training[0].rate == 0.002);
+  ck_assert(a->training[1].batch == 3 && a->training[1].accumulate == 4);
+  ck_assert(a->training[1].rank == 16 && a->training[1].rate == 0.01);
   ck_assert_int_eq(a->contended_ps[0], 96);
   ck_assert_int_eq(a->contended_ps[1], 128);
   ck_assert_uint_eq(c->nbacklogs, 2);

@@ -112,6 +112,7 @@ struct raw_server {
 struct raw_job {
   const char *id;
   int64_t gpu, micro_step, micro_steps, contention, paused;
+  int64_t batch, rank, rate, accumulate;
 };
 struct raw_backlog {
   const char *server, *cls;

@@ -202,6 +202,10 @@ static void read_job(struct reader *r, const xmlNode *node, struct scenario_arm 
   if (raw.gpu >= arm->ngpus)
     node_fail(r, node, "<job> '%s': no server of this arm is on GPU %d; a job shares a server's",
               raw.id, (int)raw.gpu);
+  arm->training[arm->njobs] = (struct scenario_training){.batch = (uint32_t)raw.batch,
+                                                         .accumulate = (uint32_t)raw.accumulate,
+                                                         .rank = (uint32_t)raw.rank,
+                                                         .rate = (double)raw.rate / 1e6};
   arm->contended_ps[arm->njobs] = (raw.contention * LULL_TICK_PS + 500000) / 1000000;
   arm->job[arm->njobs++] = (struct world_job){.name = raw.id,
                                               .gpu = (int)raw.gpu,
@@ -216,7 +220,9 @@ static void read_jobs(struct reader *r, const xmlNode *node, struct scenario_arm
   size_t n = child_count(r, node, "job", LULL_SERVERS);
   arm->job = arena_alloc(r->arena, n + 1, sizeof *arm->job);
   arm->contended_ps = arena_alloc(r->arena, n + 1, sizeof *arm->contended_ps);
-  const xmlNode *c = arm->job && arm->contended_ps ? child_first(node, "job") : NULL;
+  arm->training = arena_alloc(r->arena, n + 1, sizeof *arm->training);
+  const xmlNode *c = arm->job && arm->contended_ps && arm->training ? child_first(node, "job")
+                                                                    : NULL;
   for (size_t i = 0; c && i < n; i++, c = child_next(c))
     read_job(r, c, arm);
 }

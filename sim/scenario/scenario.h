@@ -78,6 +78,13 @@ struct scenario_candidate {
   struct world_backlog *backlog;
 };
 
+/* What a job trains where the device is real: a LoRA adapter of the served model. */
+struct scenario_training {
+  uint32_t batch, accumulate; /* problems of a micro-step; micro-steps of an optimiser step */
+  uint32_t rank;
+  double rate;
+};
+
 struct scenario_arm {
   const char *id, *title;
   const char *engine;              /* whose scheduling rules its servers follow; NULL: none named */
@@ -87,6 +94,7 @@ struct scenario_arm {
   uint32_t njobs;
   struct world_job *job;
   lull_time *contended_ps;         /* [njobs]: of the job's GPU, see simdev_gpu */
+  struct scenario_training *training; /* [njobs] */
   uint32_t ncandidates;
   struct scenario_candidate *candidate;
 };

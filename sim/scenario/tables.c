@@ -259,6 +259,15 @@ static const struct field job_fields[] = {
            "time-slicing (rounded to 64ths)"),
     CHOICE(raw_job, paused, "paused", "no", 0, "no yes",
            "yes: it waits until the policy lets it run"),
+    NUMBER(raw_job, batch, "batch", FIELD_COUNT, "8", 1, 4096,
+           "on a real device, problems of a micro-step; a simulated one takes micro-step's time"),
+    NUMBER(raw_job, accumulate, "accumulate", FIELD_COUNT, "1", 1, 1000000,
+           "on a real device, micro-steps whose gradients are added up for an optimiser step, which "
+           "is part of the last of them"),
+    NUMBER(raw_job, rank, "rank", FIELD_COUNT, "8", 1, 1024,
+           "on a real device, rank of the LoRA adapter that it trains"),
+    NUMBER(raw_job, rate, "learning-rate", FIELD_REAL, "0.002", 1, 1000 * (int64_t)MILLION,
+           "on a real device, the same in every optimiser step"),
 };
 
 static const struct field backlog_fields[] = {
