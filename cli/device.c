@@ -37,13 +37,17 @@ static int open_inner(struct cli_device *d, const struct experiment_place *place
   return d->inner ? 0 : -1;
 }
 
-static void close_inner(struct cli_device *d)
+static int close_inner(struct cli_device *d, int ended, struct base_error *e)
 {
-  if (d->inner && d->kind == CPU)
-    device_cpu_end(d->cpu, d->inner);
-  else if (d->inner)
+  int bad = 0;
+  if (d->inner && d->kind == CPU) {
+    bad = device_cpu_end(d->cpu, d->inner, ended, e);
+    d->hook.training = device_cpu_trained(d->cpu, &d->hook.ntrainings);
+  } else if (d->inner) {
     simdev_destroy(d->inner);
+  }
   d->inner = NULL;
+  return bad;
 }
 
 static int open_run(void *ctx, const struct experiment_place *place, const struct simdev_gpu *gpu,
@@ -63,7 +67,7 @@ static int open_run(void *ctx, const struct experiment_place *place, const struc
   *dev = d->inner;
   if (!d->recorder || !recorder_begin(d->recorder, &run, d->inner, *ops, dev, ops, e))
     return 0;
-  close_inner(d);
+  close_inner(d, 0, &(struct base_error){0});
   return -1;
 }
 
@@ -76,8 +80,10 @@ static int close_run(void *ctx, struct lull_device *dev, int ended, struct base_
     bad = recorder_end(d->recorder, e);
   if (ended && d->replay)
     bad = replay_end(d->replay, e);
-  close_inner(d);
-  return bad;
+  struct base_error unheard = {0}; /* of a run that has failed already, or was stopped */
+  int whole = ended && !bad;
+  int worse = close_inner(d, whole, whole ? e : &unheard);
+  return bad || (whole && worse) ? -1 : 0;
 }
 
 /* ------------------------------------------------------------------------------------- opening

@@ -8,6 +8,8 @@
 #include "backend/cpu/cpu.h"
 #include "backend/device.h"
 #include "cli/cores.h"
+#include "cli/device_train.h"
+#include "cli/lesson.h"
 #include "cli/weights.h"
 
 enum { GPUS_MAX = LULL_SERVERS, FACTS = 4, HOST_POOL_FACTOR = 4 };
@@ -29,6 +31,11 @@ struct device_cpu {
   struct told *told; /* [ntold] */
   size_t ntold;
   char what[96]; /* the run under way */
+  const struct cli_options *o;
+  struct device_train *train[GPUS_MAX];          /* of the run under way, by GPU; NULL: no job */
+  struct experiment_training training[GPUS_MAX]; /* names of its jobs, by GPU */
+  struct experiment_training *trained;           /* [ntrained] of the runs that have ended */
+  uint32_t ntrained;
 };
 
 /* ---------------------------------------------------------------------- what the engine has not
@@ -39,9 +46,9 @@ static int refuse(const struct scenario *s, const struct scenario_arm *arm, cons
                   const char *what, struct base_error *e)
 {
   return base_fail_at(e, BASE_INPUT, s->file, 0,
-                      "arm '%.40s'%s%.40s has %s, which --device cpu has not; leave it out, or "
-                      "simulate",
-                      arm->id, server ? ", server " : "", server ? server : "", what);
+                      "arm '%.40s', server %.40s has %s, which --device cpu has not; leave it out, "
+                      "or simulate",
+                      arm->id, server, what);
 }
 
 static int check_server(const struct device_cpu *m, const struct scenario *s,
@@ -61,6 +68,18 @@ static int check_server(const struct device_cpu *m, const struct scenario *s,
   return 0;
 }
 
+/* Problems are bytes and an end. */
+static int check_jobs(const struct device_cpu *m, const struct scenario *s,
+                      const struct scenario_arm *arm, struct base_error *e)
+{
+  if (!arm->njobs || m->w->config.vocab >= LESSON_VOCAB)
+    return 0;
+  return base_fail_at(e, BASE_INPUT, s->file, 0,
+                      "arm '%.40s', job '%.40s': a vocabulary of %" PRIu32
+                      " is too small; what is trained on takes %d tokens",
+                      arm->id, arm->job[0].name, m->w->config.vocab, LESSON_VOCAB);
+}
+
 /* The baseline may have to run although it was not asked for: it is looked at too. */
 static int check_arms(struct device_cpu *m, const struct scenario *s, const char *only,
                       struct base_error *e)
@@ -69,8 +88,8 @@ static int check_arms(struct device_cpu *m, const struct scenario *s, const char
     const struct scenario_arm *arm = &s->arm[a];
     if (only && strcmp(arm->id, only) && (int)a != s->baseline)
       continue;
-    if (arm->njobs)
-      return refuse(s, arm, NULL, "background jobs", e);
+    if (check_jobs(m, s, arm, e))
+      return -1;
     if ((int)arm->ngpus > m->ngpus)
       m->ngpus = (int)arm->ngpus;
     for (uint32_t c = 0; c < arm->ncandidates; c++) {
@@ -129,6 +148,7 @@ struct device_cpu *device_cpu_open(const struct cli_options *o, const struct sce
     return NULL;
   }
   m->ngpus = 1;
+  m->o = o;
   if (open_all(m, o, s, only, e)) {
     device_cpu_close(m);
     return NULL;
@@ -161,6 +181,7 @@ void device_cpu_close(struct device_cpu *m)
   }
   weights_free(m->w);
   free(m->told);
+  free(m->trained);
   free(m);
 }
 
@@ -171,9 +192,47 @@ void device_cpu_close(struct device_cpu *m)
 static void close_engines(struct device_cpu *m)
 {
   for (int g = 0; g < m->ngpus; g++) {
+    device_train_close(m->train[g]);
+    m->train[g] = NULL;
     engine_destroy(m->engine[g]);
     m->engine[g] = NULL;
   }
+}
+
+/* The trainers of the arm's jobs. */
+static int open_jobs(struct device_cpu *m, const struct experiment_place *place,
+                     struct base_error *e)
+{
+  const struct scenario_arm *arm = &place->scenario->arm[place->arm];
+  for (uint32_t i = 0; i < arm->njobs; i++) {
+    int g = arm->job[i].gpu;
+    const struct cli_cores *c = &m->cores[g];
+    const struct device_train_place p = {.w = m->w,
+                                         .core = c->core,
+                                         .threads = c->n ? c->n : cli_threads(m->o, m->ngpus),
+                                         .path = m->o->path,
+                                         .seed = place->seed};
+    m->training[g] = (struct experiment_training){.arm = arm->id,
+                                                  .candidate = arm->candidate[place->candidate].id,
+                                                  .job = arm->job[i].name,
+                                                  .seed = place->seed};
+    m->train[g] = device_train_open(&p, &arm->training[i], e);
+    if (!m->train[g])
+      return -1;
+  }
+  return 0;
+}
+
+static int bad_memory(const struct world_server *v, int64_t all, int64_t weights, int64_t training,
+                      int64_t pages, struct base_error *e)
+{
+  char job[64] = "";
+  if (training)
+    snprintf(job, sizeof job, ", training %" PRId64, training);
+  return base_fail(e, BASE_INPUT,
+                   "GPU %d has %" PRId64 " bytes of memory; the weights take %" PRId64
+                   "%s, and %" PRIu32 " KV blocks %" PRId64,
+                   v->gpu, all, weights, job, v->kv_blocks, pages);
 }
 
 /* Rows are never cut by the token budget, so a step may hold all of them where it is smaller. */
@@ -190,15 +249,15 @@ static int open_engine(struct device_cpu *m, const struct world_server *v,
       .max_seqs = v->max_seqs};
   int64_t weights = config_parameters(c) * (int64_t)tensor_dtype_bytes(m->w->dtype);
   int64_t page = config_kv_bytes(c, tensor_dtype_bytes(m->w->dtype)) * v->block_tokens;
+  const struct device_train *job = m->train[v->gpu];
+  int64_t training = job ? device_train_bytes(job) : 0;
   *g = (struct device_gpu){.vocab = c->vocab,
                            .max_seqs = v->max_seqs,
                            .memory_bytes = sim->memory_bytes,
-                           .held_bytes = weights};
-  if (weights > g->memory_bytes || page * v->kv_blocks > g->memory_bytes - weights)
-    return base_fail(e, BASE_INPUT,
-                     "GPU %d has %" PRId64 " bytes of memory; the weights take %" PRId64
-                     ", and %" PRIu32 " KV blocks %" PRId64,
-                     v->gpu, g->memory_bytes, weights, v->kv_blocks, page * v->kv_blocks);
+                           .held_bytes = weights + training,
+                           .trainer = job ? device_train_hook(job) : NULL};
+  if (g->held_bytes > g->memory_bytes || page * v->kv_blocks > g->memory_bytes - g->held_bytes)
+    return bad_memory(v, g->memory_bytes, weights, training, page * v->kv_blocks, e);
   g->engine = m->engine[v->gpu] = engine_create(m->w, m->ops[v->gpu], &o, e);
   return g->engine ? 0 : -1;
 }
@@ -212,12 +271,14 @@ int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
   const char *candidate = arm->candidate[place->candidate].id;
   struct device_gpu g[GPUS_MAX] = {{0}};
   const struct device_options o = {.seed = place->seed, .how = {.top_p = 1}};
-  for (uint32_t i = 0; i < cfg->nservers; i++) {
+  int bad = open_jobs(m, place, e);
+  for (uint32_t i = 0; i < cfg->nservers && !bad; i++) {
     int at = cfg->server[i].gpu;
-    if (open_engine(m, &cfg->server[i], &gpu[at], &g[at], e)) {
-      close_engines(m);
-      return -1;
-    }
+    bad = open_engine(m, &cfg->server[i], &gpu[at], &g[at], e);
+  }
+  if (bad) {
+    close_engines(m);
+    return -1;
   }
   snprintf(m->what, sizeof m->what, "%.40s%s%.24s, seed %" PRIu64, arm->id,
            candidate && *candidate ? " " : "", candidate ? candidate : "", place->seed);
@@ -228,7 +289,25 @@ int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
   return *dev ? 0 : -1;
 }
 
-void device_cpu_end(struct device_cpu *m, struct lull_device *dev)
+/* What the jobs of the run learnt; of one that was not ended, only how far they came. */
+static int finish_jobs(struct device_cpu *m, int ended, struct base_error *e)
+{
+  for (int g = 0; g < m->ngpus; g++) {
+    if (!m->train[g])
+      continue;
+    struct experiment_training *more = realloc(m->trained, (m->ntrained + 1) * sizeof *more);
+    if (!more)
+      return base_fail_memory(e);
+    m->trained = more;
+    more[m->ntrained] = m->training[g];
+    if (device_train_finish(m->train[g], ended, &more[m->ntrained], e))
+      return -1;
+    m->ntrained++;
+  }
+  return 0;
+}
+
+int device_cpu_end(struct device_cpu *m, struct lull_device *dev, int ended, struct base_error *e)
 {
   struct told *more = realloc(m->told, (m->ntold + 1) * sizeof *more);
   if (more) { /* else this run is missing in what is printed */
@@ -237,7 +316,15 @@ void device_cpu_end(struct device_cpu *m, struct lull_device *dev)
     device_get_stats(dev, &more[m->ntold++].stats);
   }
   device_destroy(dev);
+  int bad = finish_jobs(m, ended, e);
   close_engines(m);
+  return bad;
+}
+
+const struct experiment_training *device_cpu_trained(const struct device_cpu *m, uint32_t *n)
+{
+  *n = m->ntrained;
+  return m->trained;
 }
 
 lull_time device_cpu_away(const struct device_cpu *m)
@@ -256,4 +343,5 @@ void device_cpu_print(const struct device_cpu *m, FILE *out)
             m->told[i].what, s->steps, s->finished, s->tokens, mean, (double)s->late_max * 1e-9,
             s->digest);
   }
+  device_train_print(m->trained, m->ntrained, out);
 }

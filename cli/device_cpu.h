@@ -29,8 +29,11 @@ lull_time device_cpu_away(const struct device_cpu *m);
 int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
                      const struct simdev_gpu *gpu, struct lull_device **dev,
                      const struct lull_device_ops **ops, struct base_error *e);
-void device_cpu_end(struct device_cpu *m, struct lull_device *dev);
-/* What the runs were like: tokens, and how late the device was. */
+/* BASE_ENV: a job of a run that has ended learnt something that is no number. */
+int device_cpu_end(struct device_cpu *m, struct lull_device *dev, int ended, struct base_error *e);
+/* What the jobs of all runs so far learnt; valid until the next run ends. */
+const struct experiment_training *device_cpu_trained(const struct device_cpu *m, uint32_t *n);
+/* What the runs were like: tokens, how late the device was, what was trained. */
 void device_cpu_print(const struct device_cpu *m, FILE *out);
 void device_cpu_close(struct device_cpu *m);
 

@@ -58,7 +58,7 @@ static int run_micro(struct micro *m, struct base_error *e)
   struct trainer_loss loss = {0};
   if (!m->n)
     return 0;
-  if (!m->train && *m->stop)
+  if (!m->train && m->stop && *m->stop)
     return TRAINER_ABORTED;
   int r = m->train ? trainer_micro(m->t, m->seq, m->n, m->stop, &loss, e)
                    : trainer_loss(m->t, m->seq, m->n, &loss, e);

@@ -10,6 +10,8 @@ lull_SOURCES += \
   %D%/device.h \
   %D%/device_cpu.c \
   %D%/device_cpu.h \
+  %D%/device_train.c \
+  %D%/device_train.h \
   %D%/generate.c \
   %D%/help.c \
   %D%/import.c \

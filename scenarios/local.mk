@@ -4,6 +4,7 @@ dist_scenarios_DATA = \
   %D%/c4-azure-conv.xml \
   %D%/c4-live-batch.xml \
   %D%/ci-live-batch-cpu.xml \
+  %D%/ci-train-cpu.xml \
   %D%/lull-scenario-1.xsd \
   %D%/md1.xml \
   %D%/mm1.xml \

@@ -39,10 +39,21 @@ struct experiment_sink {
  * device is late, results differ from run to run. The name, and the facts about it, go to reports.
  */
 struct experiment_fact { const char *name, *value; };
+/* What a job of a run learnt. Names are borrowed. */
+struct experiment_training {
+  const char *arm, *candidate, *job;
+  uint64_t seed;
+  uint64_t micro_steps, steps; /* in the adapter; one more micro-step than the world counted, if the
+                                  one under way at the end was through before it was stopped */
+  double loss_before, loss_after; /* a token, on problems that are not learnt; NaN: not measured */
+  char digest[33];                /* of the adapter */
+};
 struct experiment_device {
   const char *name;
   const struct experiment_fact *fact; /* [nfacts] */
   uint32_t nfacts;
+  const struct experiment_training *training; /* [ntrainings] of the runs so far */
+  uint32_t ntrainings;
   void *ctx;
   int (*open)(void *ctx, const struct experiment_place *, const struct simdev_gpu *gpu,
               struct lull_device **, const struct lull_device_ops **, struct base_error *);

@@ -55,6 +55,7 @@ suites = \
 # The suites of the engine, which run under ThreadSanitizer too: `make check-engine`.
 engine_suites = \
   %D%/check_device \
+  %D%/check_device_train \
   %D%/check_device_world \
   %D%/check_engine \
   %D%/check_engine_equal \
@@ -111,6 +112,8 @@ libtesting_a_SOURCES = \
 # Lessons are of the command line, not of the library.
 %C%_check_problems_SOURCES = %D%/check_problems.c cli/lesson.c cli/lesson.h
 %C%_check_tiny_SOURCES = %D%/check_tiny.c cli/lesson.c cli/lesson.h
+%C%_check_device_train_SOURCES = %D%/check_device_train.c cli/device_train.c cli/device_train.h \
+  cli/lesson.c cli/lesson.h
 # The real device on an engine of the suites' own.
 %C%_check_device_SOURCES = %D%/check_device.c %D%/toy_engine.c %D%/toy_engine.h
 %C%_check_device_world_SOURCES = %D%/check_device_world.c %D%/toy_engine.c %D%/toy_engine.h
@@ -147,6 +150,7 @@ scripts = \
   %D%/corpus.sh \
   %D%/commandline.sh \
   %D%/live.sh \
+  %D%/livetrain.sh \
   %D%/mutations.sh \
   %D%/readme.sh \
   %D%/reproduce.sh \

@@ -262,6 +262,23 @@ static json_t *glossary(struct json_doc *d)
   return o;
 }
 
+/* What jobs learnt. */
+static json_t *training(struct json_doc *d, const struct experiment_training *t)
+{
+  json_t *o = json_doc_object(d);
+
+  json_doc_text(d, o, "arm", t->arm);
+  json_doc_text(d, o, "candidate", t->candidate);
+  json_doc_count(d, o, "seed", t->seed);
+  json_doc_text(d, o, "job", t->job);
+  json_doc_count(d, o, "micro_steps", t->micro_steps);
+  json_doc_count(d, o, "optimizer_steps", t->steps);
+  json_doc_real(d, o, "loss_before", t->loss_before);
+  json_doc_real(d, o, "loss_after", t->loss_after);
+  json_doc_text(d, o, "adapter", t->digest);
+  return o;
+}
+
 /* What ran it, where that is not the simulator alone. */
 static json_t *device(struct json_doc *d, const struct experiment_device *device)
 {
@@ -270,6 +287,12 @@ static json_t *device(struct json_doc *d, const struct experiment_device *device
   json_doc_text(d, o, "name", device->name);
   for (uint32_t i = 0; i < device->nfacts; i++)
     json_doc_text(d, o, device->fact[i].name, device->fact[i].value);
+  if (!device->ntrainings)
+    return o;
+  json_t *list = json_doc_array(d);
+  for (uint32_t i = 0; i < device->ntrainings; i++)
+    json_doc_put(d, list, NULL, training(d, &device->training[i]));
+  json_doc_put(d, o, "training", list);
   return o;
 }
 
