@@ -12,7 +12,7 @@ static const struct ops_table *ops_of(const struct trainer *t)
 
 static int stopped(const struct trainer *t)
 {
-  return t->stop && *t->stop;
+  return t->stop && __atomic_load_n(t->stop, __ATOMIC_RELAXED);
 }
 
 /* ---------------------------------------------------------------------------------- forward --- */
