@@ -49,7 +49,7 @@ static int endless_step(void *ctx, const volatile int *stop, struct base_error *
   __atomic_store_n(&b->micro_steps, 1, __ATOMIC_RELEASE);
   while (!__atomic_load_n(stop, __ATOMIC_RELAXED))
     ;
-  b->micro_steps = 2;
+  __atomic_store_n(&b->micro_steps, 2, __ATOMIC_RELEASE);
   return DEVICE_STOPPED;
 }
 
