@@ -47,7 +47,7 @@ static int rounds(const struct cpu_ops *o)
 static void run(struct cpu_ops *o, cpu_pool_fn *fn, void *job, double work)
 {
   if (work < SMALL)
-    fn(job, 0, 1);
+    cpu_pool_run_alone(o->pool, fn, job);
   else
     cpu_pool_run(o->pool, fn, job);
 }

@@ -22,7 +22,7 @@ enum { SMALL = 1 << 15 };
 void grad_run(struct cpu_grad *g, cpu_pool_fn *fn, void *job, double work)
 {
   if (work < SMALL)
-    fn(job, 0, 1);
+    cpu_pool_run_alone(g->pool, fn, job);
   else
     cpu_pool_run(g->pool, fn, job);
 }

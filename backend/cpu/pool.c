@@ -116,6 +116,12 @@ static void bind_caller(struct cpu_pool *p)
   bind_to(pthread_self(), p->core[0]);
 }
 
+void cpu_pool_run_alone(struct cpu_pool *p, cpu_pool_fn *fn, void *job)
+{
+  bind_caller(p);
+  fn(job, 0, 1);
+}
+
 void cpu_pool_run(struct cpu_pool *p, cpu_pool_fn *fn, void *job)
 {
   bind_caller(p);

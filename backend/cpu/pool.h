@@ -21,4 +21,7 @@ int cpu_pool_threads(const struct cpu_pool *p);
 /* Returns when all threads have. One caller at a time. */
 void cpu_pool_run(struct cpu_pool *p, cpu_pool_fn *fn, void *job);
 
+/* Work that is too small to wake threads for: the caller, bound as above, does all of it. */
+void cpu_pool_run_alone(struct cpu_pool *p, cpu_pool_fn *fn, void *job);
+
 #endif
