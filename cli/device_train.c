@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <xxhash.h>
 
@@ -35,18 +36,46 @@ static int micro_step(void *ctx, const volatile int *stop, struct base_error *e)
   return r == TRAINER_ABORTED ? DEVICE_STOPPED : r;
 }
 
-static int held_out(struct device_train *t, double *loss, struct base_error *e)
+/* Operations bind their caller to the GPU's first core. Whoever opens a job is the world's thread
+ * later, and no GPU's: what it wants computed is done in a thread that ends. */
+struct errand {
+  struct device_train *t;
+  const struct device_train_place *place;
+  int (*fn)(struct errand *m, struct base_error *e);
+  struct base_error *e;
+  double loss;
+  int result;
+};
+
+static void *do_errand(void *errand)
+{
+  struct errand *m = errand;
+  m->result = m->fn(m, m->e);
+  return NULL;
+}
+
+static int run_errand(struct errand *m)
+{
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, do_errand, m))
+    return base_fail(m->e, BASE_ENV, "no thread for training");
+  pthread_join(thread, NULL);
+  return m->result;
+}
+
+static int held_out(struct errand *m, struct base_error *e)
 {
   struct trainer_loss sum;
-  if (lesson_held_out(t->trainer, &t->plan, HELD_OUT, NULL, &sum, e))
+  if (lesson_held_out(m->t->trainer, &m->t->plan, HELD_OUT, NULL, &sum, e))
     return -1;
-  *loss = sum.sum / (double)sum.tokens;
+  m->loss = sum.sum / (double)sum.tokens;
   return 0;
 }
 
-static int open_all(struct device_train *t, const struct device_train_place *p,
-                    struct base_error *e)
+static int open_all(struct errand *m, struct base_error *e)
 {
+  struct device_train *t = m->t;
+  const struct device_train_place *p = m->place;
   const struct trainer_options o = lesson_options(&t->plan);
   t->ops = cpu_ops_create(p->w->dtype, p->core, p->threads, p->path, e);
   t->a = t->ops ? adapter_random(&p->w->config, t->how.rank, 2 * (float)t->how.rank, ALL_TARGETS,
@@ -57,7 +86,7 @@ static int open_all(struct device_train *t, const struct device_train_place *p,
   const struct grad_limits most = trainer_limits(p->w, t->a, &o);
   t->grad = cpu_grad_create(t->ops, &most, e);
   t->trainer = t->grad ? trainer_create(p->w, t->a, t->grad, &o, e) : NULL;
-  return t->trainer ? held_out(t, &t->before, e) : -1;
+  return t->trainer ? held_out(m, e) : -1;
 }
 
 struct device_train *device_train_open(const struct device_train_place *p,
@@ -71,10 +100,12 @@ struct device_train *device_train_open(const struct device_train_place *p,
   t->hook = (struct device_trainer){.ctx = t, .micro_step = micro_step};
   t->how = *how;
   t->plan = (struct lesson_plan){.seed = p->seed, .batch = how->batch, .seq_tokens = SEQ_TOKENS};
-  if (open_all(t, p, e)) {
+  struct errand opening = {.t = t, .place = p, .fn = open_all, .e = e};
+  if (run_errand(&opening)) {
     device_train_close(t);
     return NULL;
   }
+  t->before = opening.loss;
   return t;
 }
 
@@ -110,13 +141,15 @@ int device_train_finish(struct device_train *t, int whole, struct experiment_tra
                         struct base_error *e)
 {
   struct base_error why = {0};
+  struct errand measuring = {.t = t, .fn = held_out, .e = &why, .loss = NAN};
   out->micro_steps = t->micro_steps;
   out->steps = trainer_steps(t->trainer);
   out->loss_before = t->before;
-  out->loss_after = NAN;
+  int bad = whole && run_errand(&measuring);
+  out->loss_after = measuring.loss;
   if (digest(t->a, out->digest, e))
     return -1;
-  if (whole && held_out(t, &out->loss_after, &why))
+  if (bad)
     return base_fail(e, BASE_ENV, "job '%s', after %" PRIu64 " micro-steps: %.600s", out->job,
                      t->micro_steps, why.text);
   return 0;

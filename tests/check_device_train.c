@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Background jobs of the cpu device: an adapter's bits are of the number of micro-steps alone. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* affinity */
+#endif
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +147,43 @@ START_TEST(no_number)
 }
 END_TEST
 
+static int processors(cpu_set_t *set)
+{
+  ck_assert_int_eq(pthread_getaffinity_np(pthread_self(), sizeof *set, set), 0);
+  return CPU_COUNT(set);
+}
+
+/* Who trains is on the GPU's processor, by an operation of whatever size; who opens is not. */
+START_TEST(bound)
+{
+  struct base_error e = {0};
+  struct experiment_training out = {.job = "tuning"};
+  struct weights *w = model(LESSON_VOCAB);
+  cpu_set_t before, now;
+  int all = processors(&before), core = 0;
+  while (!CPU_ISSET(core, &before))
+    core++;
+  const struct device_train_place p = {.w = w, .core = &core, .threads = 1, .seed = 7};
+  struct device_train *t = device_train_open(&p, &usual, &e);
+  ck_assert_msg(t != NULL, "%s", e.text);
+  ck_assert_int_eq(device_train_finish(t, 1, &out, &e), 0);
+  ck_assert_int_eq(processors(&now), all);
+  ck_assert_int_eq(micro(t, 0, &e), 0);
+  ck_assert(processors(&now) == 1 && CPU_ISSET(core, &now));
+  ck_assert_int_eq(pthread_setaffinity_np(pthread_self(), sizeof before, &before), 0);
+  device_train_close(t);
+
+  struct ops *ops = cpu_ops_create(TENSOR_F32, &core, 1, NULL, &e);
+  float gate[4] = {1}, up[4] = {1}, y[4];
+  ck_assert_msg(ops != NULL, "%s", e.text);
+  ops->table->swiglu(ops, y, gate, up, 4);
+  ck_assert_int_eq(processors(&now), 1);
+  ck_assert_int_eq(pthread_setaffinity_np(pthread_self(), sizeof before, &before), 0);
+  cpu_ops_destroy(ops);
+  weights_free(w);
+}
+END_TEST
+
 START_TEST(no_room)
 {
   struct base_error e = {0};
@@ -162,6 +204,7 @@ int main(void)
   tcase_add_test(c, same_bits);
   tcase_add_test(c, accumulates);
   tcase_add_test(c, no_number);
+  tcase_add_test(c, bound);
   tcase_add_test(c, no_room);
   suite_add_tcase(suite, c);
   return suite_run(suite);
