@@ -110,6 +110,8 @@ static const char *misplaced(const struct cli_options *o, int kind)
     return "--weights is for --device cpu";
   if (kind != CPU && (o->cores || o->threads || o->path || o->dtype))
     return "--cores, --threads, --path and --dtype are for --device cpu";
+  if (kind != CPU && o->adapters)
+    return "--adapters is for --device cpu";
   if (kind != REPLAY && o->recording)
     return "--recording is for --device replay";
   if (kind == REPLAY && o->record)

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/device.h"
+#include "backend/store.h"
 #include "cli/cores.h"
 #include "cli/device_train.h"
 #include "cli/lesson.h"
@@ -130,6 +131,8 @@ static int open_all(struct device_cpu *m, const struct cli_options *o, const str
   if (!m->w || check_arms(m, s, only, e) ||
       (o->cores && cli_cores_parse(o->cores, m->cores, GPUS_MAX, m->ngpus, e)) ||
       open_ops(m, o, e) || cli_weights_digest(m->w, m->digest, e))
+    return -1;
+  if (o->adapters && store_make_folder(o->adapters, e))
     return -1;
   m->fact[0] = (struct experiment_fact){"kernels", m->ops[0]->path};
   m->fact[1] = (struct experiment_fact){"dtype",
@@ -301,6 +304,9 @@ static int finish_jobs(struct device_cpu *m, int ended, struct base_error *e)
     m->trained = more;
     more[m->ntrained] = m->training[g];
     if (device_train_finish(m->train[g], ended, &more[m->ntrained], e))
+      return -1;
+    if (ended && m->o->adapters &&
+        device_train_write(m->train[g], m->o->adapters, &more[m->ntrained], e))
       return -1;
     m->ntrained++;
   }

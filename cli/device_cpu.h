@@ -29,7 +29,8 @@ lull_time device_cpu_away(const struct device_cpu *m);
 int device_cpu_begin(struct device_cpu *m, const struct experiment_place *place,
                      const struct simdev_gpu *gpu, struct lull_device **dev,
                      const struct lull_device_ops **ops, struct base_error *e);
-/* BASE_ENV: a job of a run that has ended learnt something that is no number. */
+/* BASE_ENV: a job of a run that has ended learnt something that is no number, or what it learnt
+ * cannot be written. */
 int device_cpu_end(struct device_cpu *m, struct lull_device *dev, int ended, struct base_error *e);
 /* What the jobs of all runs so far learnt; valid until the next run ends. */
 const struct experiment_training *device_cpu_trained(const struct device_cpu *m, uint32_t *n);

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/store.h"
 #include "cli/lesson.h"
 
 enum { SEQ_TOKENS = 256, HELD_OUT = 32, ALL_TARGETS = (1 << LORA_TARGETS) - 1 };
@@ -153,6 +154,19 @@ int device_train_finish(struct device_train *t, int whole, struct experiment_tra
     return base_fail(e, BASE_ENV, "job '%s', after %" PRIu64 " micro-steps: %.600s", out->job,
                      t->micro_steps, why.text);
   return 0;
+}
+
+/* No name has a '+' in it. */
+int device_train_write(const struct device_train *t, const char *folder,
+                       const struct experiment_training *who, struct base_error *e)
+{
+  char name[512];
+  snprintf(name, sizeof name, "%.120s%s%.120s+%.120s+%" PRIu64, who->arm,
+           *who->candidate ? "+" : "", who->candidate, who->job, who->seed);
+  char *path = store_path(folder, name, e);
+  int bad = path ? trainer_write(t->trainer, path, e) : -1;
+  free(path);
+  return bad;
 }
 
 void device_train_close(struct device_train *t)

@@ -37,6 +37,9 @@ const struct device_trainer *device_train_hook(const struct device_train *t);
  * after is measured if `whole`. BASE_ENV: it is no number. */
 int device_train_finish(struct device_train *t, int whole, struct experiment_training *out,
                         struct base_error *e);
+/* Writes the adapter to a folder in `folder`, which is there, named for whose it is. */
+int device_train_write(const struct device_train *t, const char *folder,
+                       const struct experiment_training *who, struct base_error *e);
 void device_train_close(struct device_train *t);
 
 /* A table of n trainings; nothing if there are none. */

@@ -33,6 +33,10 @@ const struct cli_option cli_option_table[] = {
      "needs --recording. Sweeps and --explain-fit are for sim alone."},
     {"cores", 0, "LISTS", CLI_STRING, AT(cores), CLI_RUN | CLI_CALIBRATE | CLI_VALIDATE,
      "Processors of each GPU of the cpu device, for example 0-3:4-7 for two. Default: any."},
+    {"adapters", 0, "FOLDER", CLI_STRING, AT(adapters), CLI_RUN,
+     "Where the adapters go that background jobs train on the cpu device, each of a run that has "
+     "ended: FOLDER/ARM+JOB+SEED, with +CANDIDATE behind the arm if it has one. Default: they are "
+     "not kept."},
     {"record", 0, "FILE", CLI_STRING, AT(record), CLI_RUN,
      "Write what the device answered in each run, for --device replay. The file appears whole or "
      "not at all, and not if a signal stops the runs."},

@@ -46,9 +46,9 @@ struct cli_options {
   const char *task, *targets, *schedule, *losses;
   uint64_t steps, batch, seq, warmup, rank, held_out;
   double rate;
-  const char *device, *cores, *record, *recording; /* run */
-  const char *calibration;                         /* run, validate: instead of the scenario's */
-  int quick;                                       /* calibrate */
+  const char *device, *cores, *record, *recording, *adapters; /* run */
+  const char *calibration; /* run, validate: instead of the scenario's */
+  int quick;               /* calibrate */
 };
 
 /* Commands, as bits of cli_option.commands. */

@@ -112,7 +112,7 @@ cat >"$scratch/counted.xml" <<XML
   </arm>
 </scenario>
 XML
-on_cpu "$scratch/counted.xml" --record "$scratch/counted.lull" --json "$scratch/real.json" \
+on_cpu "$scratch/counted.xml" --adapters "$scratch/kept" --record "$scratch/counted.lull" --json "$scratch/real.json" \
   --log "$scratch/real.csv"
 check 'jobs alone, beside a server, and paused and let run by a policy' $? "$out"
 for arm in alone beside in-lulls; do
@@ -121,6 +121,11 @@ for arm in alone beside in-lulls; do
   [ -n "$(trained $arm 1)" ] && [ "$(trained $arm 1)" = "$(trained alone 1)" ]
   check "$arm: the same adapter" $? "$out"
 done
+cmp "$scratch/kept/alone+job+5/adapter_model.safetensors" \
+  "$scratch/kept/in-lulls+job+5/adapter_model.safetensors" >"$scratch/differ" 2>&1 &&
+  "$LULL" generate --weights "$scratch/tiny" --adapter "$scratch/kept/beside+job+5" --tokens 1,2 \
+    --max-tokens 3 >"$scratch/text" 2>&1
+check 'adapters are kept, and can be served' $? "$scratch/text"
 [ "$(counted never) $(trained never 5)" = '0 0' ] && [ "$(trained never 1)" != "$(trained alone 1)" ]
 check 'one that is paused for ever learns nothing' $? "$out"
 grep -q ',train,' "$scratch/real.csv"
@@ -139,6 +144,12 @@ on_cpu "$scratch/counted.xml" --arm beside --set "s:arm[@id='beside']/s:job/@lea
   grep -q 'is no number: the learning rate may be too high' "$scratch/err" &&
   ! [ -e "$scratch/none.json" ]
 check 'a loss that is no number ends the run with exit 6' $? "$scratch/err"
+"$LULL" run "$scenario" --adapters "$scratch/kept" >"$out" 2>"$scratch/err"
+[ $? = 2 ] && grep -q -e '--adapters is for --device cpu' "$scratch/err"
+check 'a simulated job has no adapter to keep' $? "$scratch/err"
+on_cpu "$scenario" --adapters "$scratch/none/there"
+[ $? = 6 ] && grep -q 'cannot make the folder' "$scratch/err"
+check 'a folder that cannot be made is told before anything runs' $? "$scratch/err"
 "$LULL" run "$scenario" --arm shared --set 's:run/@window=100s' --device cpu \
   --weights "$scratch/tiny" --threads 1 --record "$scratch/none.lull" >"$out" 2>"$scratch/err" &
 pid=$!
