@@ -81,7 +81,7 @@ static void other_open(struct other *o, int slow)
   /* the scenario's costs, doubled, in ticks of 64 ps */
   const struct cost_analytic twice = {.base = 2 * 2343750, .per_token = 2 * 187500, .per_ctx = 468};
   struct base_error e = {0};
-  *o = (struct other){.hook = {"other", NULL, 0, o, open_other, close_other}};
+  *o = (struct other){.hook = {.name = "other", .ctx = o, .open = open_other, .close = close_other}};
   if (slow)
     o->slow = cost_from_analytic(&twice, 1, &e);
 }
