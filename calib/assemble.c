@@ -53,6 +53,11 @@ struct calibration_samples *assemble_samples(struct calibration *c, const char *
                                              struct base_error *e)
 {
   struct calibration_samples *s = &c->sample[c->nsamples];
+  if (strlen(columns) >= sizeof s->columns) {
+    base_fail(e, BASE_INVARIANT, "samples '%.47s': the names of their columns take over %zu bytes",
+              name, sizeof s->columns - 1);
+    return NULL;
+  }
   source_text(s->name, sizeof s->name, name);
   source_text(s->columns, sizeof s->columns, columns);
   s->width = width;

@@ -34,7 +34,7 @@ int assemble_check_types(const struct assemble_of *of, struct base_error *e);
 struct calibration *assemble_begin(const struct assemble_of *of, struct base_error *e);
 /* Room for n further residuals, of at most ASSEMBLE_RESIDUALS. */
 struct calibration_residual *assemble_residuals(struct calibration *c, uint32_t n);
-/* A further set of n samples, zeroed; NULL: out of memory. */
+/* A further set of n samples, zeroed; NULL: out of memory, or names longer than there is room. */
 struct calibration_samples *assemble_samples(struct calibration *c, const char *name,
                                              const char *columns, uint32_t width, size_t n,
                                              struct base_error *e);

@@ -47,7 +47,7 @@ enum calibration_law { CALIBRATION_PAIRS = 1, CALIBRATION_TABLES = 2 };
 /* Measured values as they were read: a matrix, one row a sample. */
 struct calibration_samples {
   char name[48];     /* which table, which operator */
-  char columns[128]; /* names of the columns with commas between; times end in _ps */
+  char columns[256]; /* names of the columns with commas between; times end in _ps */
   uint32_t n, width; /* rows, columns */
   int64_t *v;        /* [n * width], owned */
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calib/assemble.h"
 #include "calib/bench_engine.h"
 #include "calib/measure.h"
 #include "models/calibration.h"
@@ -386,6 +387,24 @@ START_TEST(a_file_holds_it_all)
 }
 END_TEST
 
+START_TEST(names_of_columns_are_never_cut)
+{
+  struct calibration_samples room[2] = {{.n = 0}};
+  struct calibration c = {.sample = room};
+  struct base_error e = {0};
+  char columns[sizeof room->columns + 1] = "";
+  memset(columns, 'a', sizeof columns - 1);
+  ck_assert_ptr_null(assemble_samples(&c, "wide", columns, 1, 1, &e));
+  ck_assert_int_eq(e.code, BASE_INVARIANT);
+  ck_assert_ptr_nonnull(strstr(e.text, "samples 'wide': the names of their columns"));
+  ck_assert_uint_eq(c.nsamples, 0);
+  columns[sizeof room->columns - 1] = '\0';
+  ck_assert_ptr_nonnull(assemble_samples(&c, "wide", columns, 1, 1, &e));
+  ck_assert_str_eq(room->columns, columns);
+  free(room->v);
+}
+END_TEST
+
 /* Only chunks that end their prompt cost a head; the host's time is in no table. */
 START_TEST(a_step_costs_as_the_law_says)
 {
@@ -562,6 +581,7 @@ static Suite *calibrate_suite(void)
   tcase_add_loop_test(t, sizes_that_make_no_sense, 0, 6);
   tcase_add_loop_test(t, steps_are_within_the_sizes, 0, 5);
   tcase_add_test(t, a_file_holds_it_all);
+  tcase_add_test(t, names_of_columns_are_never_cut);
   tcase_add_test(t, a_step_costs_as_the_law_says);
   tcase_add_test(t, the_worlds_time_is_the_hosts);
   tcase_add_loop_test(t, values_that_no_file_has, 0, 3);
