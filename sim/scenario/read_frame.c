@@ -123,6 +123,9 @@ static void read_machine(struct reader *r, const xmlNode *node)
   if (r->options->calibration) {
     raw.calibration = r->options->calibration;
     analytic = NULL;
+    if (s->override)
+      s->override[s->noverrides++] = (struct scenario_override){
+          "costs (--calibration)", arena_text(r->arena, raw.calibration)};
   }
   if (!raw.calibration == !analytic)
     node_fail(r, node, "<machine> needs either a calibration or an <analytic> child%s",

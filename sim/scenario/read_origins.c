@@ -29,20 +29,28 @@ static const char *attribute_text(struct reader *r, const xmlAttr *attr)
   return copy;
 }
 
-/* An attribute that has its parameter is marked, so that doubles and gaps are seen. */
-static void read_parameter(struct reader *r, const xmlNode *node, struct scenario_parameter *p)
+/* Costs of the scenario are not in use where others stand in their place. */
+static int is_replaced(const struct reader *r, const xmlAttr *attr)
+{
+  return r->options->calibration && (!strcmp((const char *)attr->parent->name, "analytic") ||
+                                     !strcmp((const char *)attr->name, "calibration"));
+}
+
+/* An attribute that has its parameter is marked, so that doubles and gaps are seen. 1: its value is
+ * not in use. */
+static int read_parameter(struct reader *r, const xmlNode *node, struct scenario_parameter *p)
 {
   struct raw_parameter raw = {0};
   p->line = node_line(node);
   p->target = p->name = p->value = "";
   p->reason = node_text(r, node);
   if (attributes_read(r, node, &raw))
-    return;
+    return 0;
   xmlAttr *attr = one_attribute(r, node, raw.target);
   if (!p->reason[0])
     node_fail(r, node, "<parameter> has no reason; write it as its text");
   if (!attr)
-    return;
+    return 0;
   p->target = raw.target;
   p->origin = (int)raw.origin;
   p->name = target_name(r, attr);
@@ -51,6 +59,7 @@ static void read_parameter(struct reader *r, const xmlNode *node, struct scenari
     node_fail(r, node, "<parameter> '%s' has a parameter element already (line %u)", p->name,
               node_line(attr->_private));
   attr->_private = (void *)(uintptr_t)node;
+  return is_replaced(r, attr);
 }
 
 /* Numbers of run, engine and classes without a parameter, in a campaign's scenario. */
@@ -121,8 +130,8 @@ void read_origins(struct reader *r, const xmlNode *root)
   size_t n = child_count(r, root, "parameter", LIMIT_PARAMETERS);
   s->parameter = arena_alloc(r->arena, n + 1, sizeof *s->parameter);
   const xmlNode *c = s->parameter ? child_first(root, "parameter") : NULL;
-  for (; c && s->nparameters < n; c = child_next(c), s->nparameters++)
-    read_parameter(r, c, &s->parameter[s->nparameters]);
+  for (; c && s->nparameters < n; c = child_next(c))
+    s->nparameters += !read_parameter(r, c, &s->parameter[s->nparameters]);
   for (size_t i = 0; s->campaign[0] && i < sizeof told / sizeof *told; i++)
     for (c = child_first(root, told[i]); c; c = child_next(c))
       find_gaps(r, c);

@@ -120,7 +120,7 @@ enum scenario_sweep_kind { SWEEP_RATIO, /* arms against baseline at each value *
                            SWEEP_BEST };/* best value on each side */
 struct scenario_sweep { const char *id, *title, *target; int kind; uint32_t n; const char **value; const char *note; };
 
-/* One change of an attribute before reading. */
+/* One change before reading: of an attribute, or of all costs. */
 struct scenario_override { const char *target, *value; };
 
 struct scenario {

@@ -122,7 +122,7 @@ void target_override(struct reader *r)
 {
   struct scenario *s = &r->whole->s;
   uint32_t n = r->options->noverrides;
-  s->override = arena_alloc(r->arena, n + 1, sizeof *s->override);
+  s->override = arena_alloc(r->arena, n + 2, sizeof *s->override);
   for (uint32_t i = 0; i < n; i++) {
     const struct scenario_override *o = &r->options->override[i];
     override(r, o);
