@@ -186,10 +186,9 @@ int cli_device_simulates(const struct cli_device *d)
   return !cli_device_hook(d);
 }
 
-const struct weights *cli_device_weights(const struct cli_device *d, char *gpu, size_t size,
-                                         int *ngpus)
+const struct weights *cli_device_weights(const struct cli_device *d, int *ngpus)
 {
-  return d->cpu ? device_cpu_weights(d->cpu, gpu, size, ngpus) : NULL;
+  return d->cpu ? device_cpu_weights(d->cpu, ngpus) : NULL;
 }
 
 lull_time cli_device_away(const struct cli_device *d)

@@ -18,10 +18,8 @@ struct cli_device *cli_device_open(const struct cli_options *o, const struct sce
 const struct experiment_device *cli_device_hook(const struct cli_device *d);
 /* Are arms simulated, so that they may be run again with something changed? */
 int cli_device_simulates(const struct cli_device *d);
-/* Of the cpu device, else NULL: its weights, and what one of its GPUs is called in calibrations
- * (cli_cores_name). *ngpus: how many it has. */
-const struct weights *cli_device_weights(const struct cli_device *d, char *gpu, size_t size,
-                                         int *ngpus);
+/* Of the cpu device, else NULL: its weights. *ngpus: how many GPUs it has. */
+const struct weights *cli_device_weights(const struct cli_device *d, int *ngpus);
 /* Of the last run on the cpu device: how long the world thought between two steps, ps, median. */
 lull_time cli_device_away(const struct cli_device *d);
 /* After the runs: what a real device has to say of them. */

@@ -12,6 +12,7 @@
 #include "cli/device_train.h"
 #include "cli/lesson.h"
 #include "cli/weights.h"
+#include "models/calibration.h"
 
 enum { GPUS_MAX = LULL_SERVERS, FACTS = 4, HOST_POOL_FACTOR = 4 };
 
@@ -81,13 +82,13 @@ static int check_jobs(const struct device_cpu *m, const struct scenario *s,
                       arm->id, arm->job[0].name, m->w->config.vocab, LESSON_VOCAB);
 }
 
-/* The baseline may have to run although it was not asked for: it is looked at too. */
+/* Of the arms that will run. */
 static int check_arms(struct device_cpu *m, const struct scenario *s, const char *only,
                       struct base_error *e)
 {
   for (uint32_t a = 0; a < s->narms; a++) {
     const struct scenario_arm *arm = &s->arm[a];
-    if (only && strcmp(arm->id, only) && (int)a != s->baseline)
+    if (!experiment_runs(s, only, a))
       continue;
     if (check_jobs(m, s, arm, e))
       return -1;
@@ -124,13 +125,27 @@ static int open_ops(struct device_cpu *m, const struct cli_options *o, struct ba
   return 0;
 }
 
+/* Costs that were measured on another kind of GPU tell nothing of this one. */
+static int check_gpu(const struct device_cpu *m, const struct scenario *s, struct base_error *e)
+{
+  const struct calibration *c = s->calib;
+  char gpu[64];
+  cli_cores_name(m->ops[0]->path, m->nthreads, gpu, sizeof gpu);
+  if (!c || !c->host_step_ps || !strcmp(c->gpu, gpu))
+    return 0;
+  return base_fail(e, BASE_INPUT,
+                   "the calibration was made on '%s', but the run would be on '%s' (kernels, "
+                   "threads); calibrate again, or give --threads, --cores or --path as then",
+                   c->gpu, gpu);
+}
+
 static int open_all(struct device_cpu *m, const struct cli_options *o, const struct scenario *s,
                     const char *only, struct base_error *e)
 {
   m->w = cli_weights_open(o->weights_folder, o->dtype, e);
   if (!m->w || check_arms(m, s, only, e) ||
       (o->cores && cli_cores_parse(o->cores, m->cores, GPUS_MAX, m->ngpus, e)) ||
-      open_ops(m, o, e) || cli_weights_digest(m->w, m->digest, e))
+      open_ops(m, o, e) || check_gpu(m, s, e) || cli_weights_digest(m->w, m->digest, e))
     return -1;
   if (o->adapters && store_make_folder(o->adapters, e))
     return -1;
@@ -159,10 +174,8 @@ struct device_cpu *device_cpu_open(const struct cli_options *o, const struct sce
   return m;
 }
 
-const struct weights *device_cpu_weights(const struct device_cpu *m, char *gpu, size_t size,
-                                         int *ngpus)
+const struct weights *device_cpu_weights(const struct device_cpu *m, int *ngpus)
 {
-  cli_cores_name(m->ops[0]->path, m->nthreads, gpu, size);
   *ngpus = m->ngpus;
   return m->w;
 }

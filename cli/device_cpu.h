@@ -21,8 +21,7 @@ struct device_cpu *device_cpu_open(const struct cli_options *o, const struct sce
 /* About it, for the reports; lives as long as it. */
 const struct experiment_fact *device_cpu_facts(const struct device_cpu *m, uint32_t *n);
 /* As of cli_device_weights. */
-const struct weights *device_cpu_weights(const struct device_cpu *m, char *gpu, size_t size,
-                                         int *ngpus);
+const struct weights *device_cpu_weights(const struct device_cpu *m, int *ngpus);
 /* As of cli_device_away. */
 lull_time device_cpu_away(const struct device_cpu *m);
 /* A device for a run; taken back by device_cpu_end. */

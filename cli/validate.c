@@ -8,7 +8,6 @@
 #include "cli/outputs.h"
 #include "cli/probe.h"
 #include "cli/progress.h"
-#include "models/calibration.h"
 #include "sim/report/report.h"
 #include "sim/validate/pair.h"
 
@@ -90,27 +89,15 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
   return cli_check_outputs(outputs, 2, inputs, 2, e);
 }
 
-/* Costs that were measured on another kind of GPU tell nothing of this one. */
-static int check_gpu(const struct job *j, const char *gpu, struct base_error *e)
-{
-  const struct calibration *c = j->scenario->calib;
-  if (!c || !c->host_step_ps || !strcmp(c->gpu, gpu))
-    return 0;
-  return base_fail(e, BASE_INPUT,
-                   "the calibration was made on '%s', but the run would be on '%s' (kernels, "
-                   "threads); calibrate again, or give --threads, --cores or --path as then",
-                   c->gpu, gpu);
-}
-
 static int run_pair(struct job *j, struct base_error *e)
 {
-  char gpu[64] = "";
   int ngpus = 1;
   j->device = cli_device_open(j->options, j->scenario, e);
   if (!j->device)
     return -1;
-  const struct weights *w = cli_device_weights(j->device, gpu, sizeof gpu, &ngpus);
-  if (check_gpu(j, gpu, e) || !(j->probe = cli_probe_open(j->options, w, ngpus, e)))
+  const struct weights *w = cli_device_weights(j->device, &ngpus);
+  j->probe = cli_probe_open(j->options, w, ngpus, e);
+  if (!j->probe)
     return -1;
   const struct validate_device d = {cli_device_hook(j->device), cli_probe_take, j->probe};
   return validate_pair(&j->source, j->scenario, &d, &j->validation, e);

@@ -59,12 +59,15 @@ static int check_tables(const struct calibration *c, const struct cost_settings 
 static int check_reach(const char *what, int64_t need, int64_t have, const char *lower,
                        const struct calibration *c, struct base_error *e)
 {
+  char again[64] = "";
   if (need <= have)
     return 0;
+  if (c->host_step_ps) /* of lull calibrate: by tables, so it is rows that are not reached */
+    snprintf(again, sizeof again, ", or calibrate with --max-seqs %lld", (long long)need);
   return base_fail(e, BASE_INPUT,
                    "calibration '%s' was measured to %lld %s, but these settings allow %lld; "
-                   "lower %s",
-                   c->name, (long long)have, what, (long long)need, lower);
+                   "lower %s%s",
+                   c->name, (long long)have, what, (long long)need, lower, again);
 }
 
 /* Does the calibration reach the largest shapes that the settings allow? Of tables only the rows

@@ -217,6 +217,12 @@ static int baseline_needed(const struct scenario *s, const char *arm)
   return 0;
 }
 
+int experiment_runs(const struct scenario *s, const char *only, uint32_t arm)
+{
+  return !only || !strcmp(s->arm[arm].id, only) ||
+         ((int)arm == s->baseline && baseline_needed(s, only));
+}
+
 /* Marks what was not asked for. */
 static int select_arms(struct experiment *x, const char *only, struct base_error *e)
 {
@@ -227,8 +233,7 @@ static int select_arms(struct experiment *x, const char *only, struct base_error
     return 0;
   if (verdict_arm(s, only) >= 0) {
     for (uint32_t a = 0; a < s->narms; a++)
-      x->arm[a].skipped = strcmp(s->arm[a].id, only) != 0 &&
-                          !((int)a == s->baseline && baseline_needed(s, only));
+      x->arm[a].skipped = !experiment_runs(s, only, a);
     return 0;
   }
   ids = malloc((s->narms + 1) * sizeof *ids);

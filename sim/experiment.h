@@ -110,5 +110,7 @@ struct experiment {
 struct experiment *experiment_run(const struct scenario *s, const struct experiment_options *o,
                                   struct base_error *e);
 void experiment_free(struct experiment *x);
+/* Does this arm run where `only` (NULL: all) is asked for? */
+int experiment_runs(const struct scenario *s, const char *only, uint32_t arm);
 
 #endif

@@ -82,7 +82,7 @@ static void costs(const struct calibration *c, FILE *out)
 }
 
 /* Parameters by class, and which of them no figure may be called a prediction of. */
-static void parameters(const struct scenario *s, FILE *out)
+static void parameters(const struct scenario *s, int explainable, FILE *out)
 {
   unsigned n[4] = {0};
   char line[256];
@@ -92,9 +92,9 @@ static void parameters(const struct scenario *s, FILE *out)
   for (uint32_t i = 0; i < s->nparameters; i++)
     n[s->parameter[i].origin]++;
   snprintf(line, sizeof line,
-           "%u set, %u fitted on the baseline, %u inferred from another arm, %u assumed; "
-           "--explain-fit lists them",
-           n[ORIGIN_SET], n[ORIGIN_FITTED], n[ORIGIN_INFERRED], n[ORIGIN_ASSUMED]);
+           "%u set, %u fitted on the baseline, %u inferred from another arm, %u assumed%s",
+           n[ORIGIN_SET], n[ORIGIN_FITTED], n[ORIGIN_INFERRED], n[ORIGIN_ASSUMED],
+           explainable ? "; --explain-fit lists them" : "");
   text_wrap(out, "Values", 10, line);
 }
 
@@ -144,9 +144,25 @@ static void device(const struct experiment_device *d, FILE *out)
   text_wrap(out, "Device", 10, line);
 }
 
-void parts_opening(const struct experiment *x, FILE *out)
+/* What steps take, and what says so. */
+static void steps(const struct experiment *x, int simulated, FILE *out)
 {
   const struct scenario *s = x->scenario;
+
+  if (s->calib)
+    fprintf(out, "%-10s%s, %s\n", "Machine", s->gpu, s->model);
+  if (!simulated)
+    fprintf(out, "%-10snone: the steps of the engine take what they take\n", "Costs");
+  else if (s->calib)
+    costs(s->calib, out);
+  else
+    fprintf(out, "%-10sanalytic, written in the scenario\n", "Costs");
+}
+
+void parts_opening(const struct experiment *x, int validates, FILE *out)
+{
+  const struct scenario *s = x->scenario;
+  int simulated = !x->device || !strcmp(x->device->name, "sim");
 
   fprintf(out, "%s%s%s%s%s\n", s->id, s->campaign && *s->campaign ? " (campaign " : "",
           s->campaign ? s->campaign : "", s->campaign && *s->campaign ? ")" : "",
@@ -154,15 +170,10 @@ void parts_opening(const struct experiment *x, FILE *out)
   if (s->title && *s->title)
     text_wrap(out, "", 0, s->title);
   fputc('\n', out);
-  if (s->calib)
-    fprintf(out, "%-10s%s, %s\n", "Machine", s->gpu, s->model);
-  if (s->calib)
-    costs(s->calib, out);
-  else
-    fprintf(out, "%-10sanalytic, written in the scenario\n", "Costs");
+  steps(x, simulated || validates, out);
   if (x->device)
     device(x->device, out);
-  parameters(s, out);
+  parameters(s, simulated && !validates, out);
   targets(s, out);
   extent(x, out);
   changes(x->scenario, out);

@@ -14,8 +14,9 @@ const char *parts_source(const struct scenario *s);
 /* "set", "fitted", "inferred", "assumed". */
 const char *parts_origin(int origin);
 
-/* What was run: scenario, machine, costs and their held-out errors, seeds. */
-void parts_opening(const struct experiment *x, FILE *out);
+/* What was run: scenario, machine, costs and their held-out errors, seeds. validates: in lull
+ * validate, where costs are those of the simulation beside it. */
+void parts_opening(const struct experiment *x, int validates, FILE *out);
 /* How the headline ratio may be read: consistent with a reference, or predicted. */
 void parts_headline(const struct experiment *x, FILE *out);
 /* Gates: requirement, measured, outcome, reason. */

@@ -253,7 +253,7 @@ int report_table(const struct experiment *x, FILE *out, struct base_error *e)
 {
   uint32_t from = 0, narms = x->scenario->narms;
 
-  parts_opening(x, out);
+  parts_opening(x, 0, out);
   while (from < narms) {
     uint32_t to = block_end(x, from);
 

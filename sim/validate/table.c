@@ -285,7 +285,7 @@ static void pair_lines(const struct validation *v, FILE *out)
 
 int validate_table(const struct validation *v, FILE *out, struct base_error *e)
 {
-  parts_opening(v->pair ? v->pair->real : v->x, out);
+  parts_opening(v->pair ? v->pair->real : v->x, 1, out);
   if (v->pair)
     pair_lines(v, out);
   else
