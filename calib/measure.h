@@ -81,8 +81,6 @@ void measurement_free(struct measurement *m);
  * machine whose probes differ is not quiet. */
 int measure_probe(const struct bench *b, const struct measure_limits *most, uint32_t times,
                   int64_t *ps, struct base_error *e);
-/* Where a probe's spread begins to make times worthless. */
-#define MEASURE_NOISY 0.10
 
 /* What was measured. */
 struct measure_subject {

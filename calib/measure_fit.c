@@ -341,7 +341,7 @@ static void keep_noise(struct fitting *f)
   struct calibration_residual *r = assemble_residuals(f->c, 1);
   double noise = measurement_noise(f->m);
   *r = (struct calibration_residual){.samples = 2, .heldout = 1, noise, noise, noise};
-  source_text(r->curve, sizeof r->curve, "noise: one step, before and after");
+  source_text(r->curve, sizeof r->curve, CALIBRATION_NOISE);
 }
 
 static int describe(struct fitting *f)
@@ -361,17 +361,14 @@ static int describe(struct fitting *f)
 
 static void tell(const struct fitting *f, FILE *talk)
 {
-  double noise = measurement_noise(f->m);
+  char doubts[300];
   if (!talk)
     return;
   fprintf(talk, "%zu steps, %u rounds; host time of a step %.1f us, of which the world %.1f\n",
           f->m->n, f->m->rounds, (double)f->c->host_step_ps / 1e6, (double)f->m->world_ps / 1e6);
   source_tell(f->c, talk);
-  if (noise > MEASURE_NOISY)
-    fprintf(talk,
-            "the machine is not quiet: one step took %.0f%% longer once than another time; measure "
-            "again\n",
-            100 * noise);
+  if (calibration_doubts(f->c, doubts, sizeof doubts))
+    fprintf(talk, "warning: %s\n", doubts);
 }
 
 struct calibration *measurement_fit(const struct measurement *m, const struct measure_subject *s,

@@ -97,6 +97,13 @@ static void print_errors(const struct calibration *c)
   }
 }
 
+static void print_doubts(const struct calibration *c)
+{
+  char doubts[300];
+  if (calibration_doubts(c, doubts, sizeof doubts))
+    printf("warning: %s\n", doubts);
+}
+
 static void print_sources(const struct calibration *c)
 {
   puts("from");
@@ -156,6 +163,7 @@ static int show(struct cli_line *line, struct base_error *e)
   print_identity(c);
   print_coverage(c);
   print_errors(c);
+  print_doubts(c);
   print_sources(c);
   print_extrapolated(c, &line->options);
   calibration_free(c);

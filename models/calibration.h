@@ -127,4 +127,16 @@ int calibration_write(const struct calibration *c, const char *path, struct base
 void calibration_seal(struct calibration *c);
 void calibration_free(struct calibration *c);
 
+/* The residual that tells how much longer one step took once, before or after all others, and
+ * beyond which share of that, and which p95 of whole steps, times are not to be trusted. */
+#define CALIBRATION_NOISE "noise: one step, before and after"
+#define CALIBRATION_NOISY 0.10
+#define CALIBRATION_COARSE 0.25
+/* 1, and the reasons in text (at most 300 bytes), where a calibration of steps that were measured
+ * here is not to be trusted; else 0 and "". */
+int calibration_doubts(const struct calibration *c, char *text, size_t size);
+/* The residuals with the largest p50 and p95, noise left out; NULL: there are none. */
+void calibration_worst(const struct calibration *c, const struct calibration_residual **p50,
+                       const struct calibration_residual **p95);
+
 #endif

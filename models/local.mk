@@ -3,6 +3,7 @@ liblull_a_SOURCES += \
   %D%/calibration.c \
   %D%/calibration.h \
   %D%/calibration_check.c \
+  %D%/calibration_doubts.c \
   %D%/calibration_io.h \
   %D%/calibration_layout.c \
   %D%/calibration_read.c \

@@ -150,7 +150,7 @@ static struct calibration *calibrate(struct toy *t, struct measurement *m, int q
   return measurement_fit(m, &s, NULL, e);
 }
 
-static const struct calibration_residual *residual(const struct calibration *c, const char *curve)
+static struct calibration_residual *residual(const struct calibration *c, const char *curve)
 {
   for (uint32_t i = 0; i < c->nresiduals; i++)
     if (!strcmp(c->residual[i].curve, curve))
@@ -250,9 +250,11 @@ START_TEST(a_machine_that_slows_down_is_told_of)
   struct base_error e = {0};
   struct toy t;
   struct measurement m;
+  char doubts[300];
   toy_open(&t);
   struct calibration *c = calibrate(&t, &m, 1, &e);
   ck_assert_ptr_nonnull(c);
+  ck_assert(!calibration_doubts(c, doubts, sizeof doubts) && !doubts[0]);
   calibration_free(c);
   uint64_t all = t.steps;
   measurement_free(&m);
@@ -262,6 +264,18 @@ START_TEST(a_machine_that_slows_down_is_told_of)
   ck_assert_ptr_nonnull(c);
   ck_assert_double_eq_tol(measurement_noise(&m), 0.3, 0.01);
   ck_assert_double_eq_tol(residual(c, "noise: one step, before and after")->p50, 0.3, 0.01);
+  ck_assert(calibration_doubts(c, doubts, sizeof doubts));
+  ck_assert_str_eq(doubts, "the machine was not quiet: one step took 30% longer once than another "
+                           "time; measure again, with nothing else running");
+  residual(c, "steps of any make-up")->p95 = 0.26;
+  ck_assert(calibration_doubts(c, doubts, sizeof doubts));
+  ck_assert_ptr_nonnull(
+      strstr(doubts, " time; steps of any make-up are met within 26% only (p95, held out); "));
+  residual(c, CALIBRATION_NOISE)->p50 = 0.1;
+  ck_assert(calibration_doubts(c, doubts, sizeof doubts));
+  ck_assert_ptr_eq(strstr(doubts, "steps of any make-up"), doubts);
+  c->host_step_ps = 0; /* of whole steps only */
+  ck_assert(!calibration_doubts(c, doubts, sizeof doubts));
   calibration_free(c);
   measurement_free(&m);
 }

@@ -52,6 +52,24 @@ static void residuals(const struct calibration *c, char *buf, size_t size)
   }
 }
 
+/* Of what was measured here: the worst errors, and whether to trust it. Its table is long. */
+static void measured_errors(const struct calibration *c, FILE *out)
+{
+  const struct calibration_residual *p50, *p95;
+  char line[512];
+
+  calibration_worst(c, &p50, &p95);
+  if (p50) {
+    snprintf(line, sizeof line,
+             "relative errors of held-out samples: p50 at most %.1f%% (%s), p95 at most %.1f%% "
+             "(%s); 'lull calibration show' lists them",
+             100 * p50->p50, p50->curve, 100 * p95->p95, p95->curve);
+    text_wrap(out, "", 10, line);
+  }
+  if (calibration_doubts(c, line, sizeof line))
+    text_wrap(out, "Warning", 10, line);
+}
+
 /* The calibration, where it comes from and how well it meets what it was not fitted to. */
 static void costs(const struct calibration *c, FILE *out)
 {
@@ -73,6 +91,10 @@ static void costs(const struct calibration *c, FILE *out)
   if (c->derived[0]) {
     snprintf(line, sizeof line, "derived, not measured: %s", c->derived);
     text_wrap(out, "", 10, line);
+  }
+  if (c->host_step_ps) {
+    measured_errors(c, out);
+    return;
   }
   residuals(c, errors, sizeof errors);
   if (errors[0]) {
