@@ -79,8 +79,9 @@ const struct cli_option cli_option_table[] = {
      "not "
      "at all."},
     {"requests", 0, "FILE", CLI_STRING, AT(requests), CLI_RUN | CLI_VALIDATE,
-     "Write one row for each request of each run: times, tokens, fate (in lull validate: measured "
-     "and simulated times, always as CSV). HDF5 if FILE ends in .h5 or .hdf5, otherwise CSV."},
+     "Write one row for each request of each run: times, tokens, fate (in lull validate with "
+     "--measured: measured and simulated times, always as CSV). HDF5 if FILE ends in .h5 or .hdf5, "
+     "otherwise CSV."},
     {"log", 0, "FILE.csv", CLI_STRING, AT(log), CLI_RUN,
      "Write the decision log of each run: every event, plan and action, and what the policy itself "
      "logs."},
@@ -120,8 +121,8 @@ const struct cli_option cli_option_table[] = {
      "size of the relative error is judged; ks; correlation (with >=). May be given several "
      "times."},
     {"fit", 0, "host", CLI_STRING, AT(fit), CLI_VALIDATE,
-     "Fit one scalar, host time a step, on the first half of the requests, and judge it on the "
-     "second half, beside the value that the scenario gives."},
+     "With --measured: fit one scalar, host time a step, on the first half of the requests, and "
+     "judge it on the second half, beside the value that the scenario gives."},
     {"format", 'f', "FORMAT", CLI_STRING, AT(format), CLI_TRACE,
      "Format of the trace: azure, vidur, mooncake or native."},
     {"from", 0, "SOURCE", CLI_STRING, AT(from), CLI_IMPORT,

@@ -17,7 +17,7 @@ struct job {
   struct scenario_options open;
   struct experiment_options run;
   struct report_source source;
-  struct scenario *scenario;
+  struct scenario *scenario, alone; /* the latter as one arm runs alone: it owns nothing */
   struct measured *measured;
   struct cli_device *device;
   struct cli_probe *probe;
@@ -92,7 +92,9 @@ static int check_options(struct job *j, const char *scenario, struct base_error 
 static int run_pair(struct job *j, struct base_error *e)
 {
   int ngpus = 1;
-  j->device = cli_device_open(j->options, j->scenario, e);
+  j->alone = *j->scenario;
+  j->alone.ngates = 0; /* gates of lull run do not speak, so no baseline runs */
+  j->device = cli_device_open(j->options, &j->alone, e);
   if (!j->device)
     return -1;
   const struct weights *w = cli_device_weights(j->device, &ngpus);

@@ -8,7 +8,7 @@
 #include "sim/report/text.h"
 #include "sim/validate/pair.h"
 
-enum { LABEL = 20, COUNT = 10, STATISTIC = 12, VALUE = 14, CHANGE = 10 };
+enum { LABEL = 20, COUNT = 10, STATISTIC = 12, VALUE = 14, CHANGE = 10, ERROR = 17 };
 
 /* ---------------------------------------------------------------------------------- input ---- */
 
@@ -38,18 +38,19 @@ static void simulated_lines(const struct validation *v, FILE *out)
   const struct scenario_arm *arm = &v->as_run.arm[v->arm];
   const struct scenario_engine *g = &arm->candidate[0].server[0].engine;
   const struct summary *s = &v->x->arm[v->arm].pooled;
-  char line[512], kinds[320], host[32], beside[32];
+  char line[512], kinds[320], host[32], beside[64] = "", time[32];
+  if (g->cost.host_overlapped)
+    snprintf(beside, sizeof beside, ", and %s beside the kernels",
+             base_unit_format(BASE_TIME, g->cost.host_overlapped, time, sizeof time));
   snprintf(line, sizeof line,
            "arm %.60s, %s%s%spolicy %.60s, class %.60s; %u server%s of %u KV blocks of %u "
-           "tokens, at most %u requests and %u tokens a step%s; host time a step %s, and %s beside "
-           "the kernels",
+           "tokens, at most %u requests and %u tokens a step%s; host time a step %s%s",
            arm->id, arm->engine ? "engine " : "", arm->engine ? arm->engine : "",
            arm->engine ? ", " : "", arm->policy->name, v->as_run.cls[v->cls].id,
            arm->candidate[0].nservers, arm->candidate[0].nservers == 1 ? "" : "s, the first",
            g->kv_blocks, g->block_tokens, g->max_seqs, g->token_budget,
            g->async ? ", scheduled a step ahead" : "",
-           base_unit_format(BASE_TIME, g->cost.host_step, host, sizeof host),
-           base_unit_format(BASE_TIME, g->cost.host_overlapped, beside, sizeof beside));
+           base_unit_format(BASE_TIME, g->cost.host_step, host, sizeof host), beside);
   text_wrap(out, "Simulated", LABEL / 2, line);
   fprintf(out, "%-*s%llu steps, %llu preemptions\n", LABEL / 2, "", (unsigned long long)s->steps,
           (unsigned long long)s->preempts);
@@ -74,6 +75,14 @@ static void distance_line(const struct validate_figures *f, FILE *out)
   text_end(&l, out);
 }
 
+/* How many values there are: "120", or "120/121" where the simulated run has not as many. */
+static const char *count(const struct validate_figures *f, char *text, size_t size)
+{
+  unsigned long long n = f->n[VALIDATE_MEASURED], simulated = f->n[VALIDATE_SIMULATED];
+  snprintf(text, size, n == simulated ? "%llu" : "%llu/%llu", n, simulated);
+  return text;
+}
+
 static void metric_rows(const struct validate_comparison *c, int metric, FILE *out)
 {
   const struct validate_metric_info *info = &validate_metrics[metric];
@@ -85,11 +94,11 @@ static void metric_rows(const struct validate_comparison *c, int metric, FILE *o
   for (int k = 0; k < (metric < VALIDATE_SINGLE ? VALIDATE_FIGURES : 1); k++) {
     struct text_line l = {0};
     double absolute = validate_absolute(f, k) * info->scale;
-    char error[40];
+    char error[40], n[48];
     snprintf(error, sizeof error, isnan(absolute) ? "-" : "%+.*f", info->decimals, absolute);
     if (k == 0)
-      text_add(&l, "%-*s%*llu", LABEL, info->label, COUNT,
-               (unsigned long long)f->n[VALIDATE_MEASURED]);
+      text_add(&l, "%s%*s", info->label, LABEL + COUNT - (int)strlen(info->label),
+               count(f, n, sizeof n));
     else
       text_add(&l, "%*s", LABEL + COUNT, "");
     text_add(&l, "  %-*s%*s%*s%*s%*s", STATISTIC, validate_statistics[k].name, VALUE,
@@ -104,6 +113,16 @@ static void metric_rows(const struct validate_comparison *c, int metric, FILE *o
 
 static void comparison(const struct validation *v, FILE *out)
 {
+  char line[320];
+  if (v->pair) {
+    snprintf(line, sizeof line,
+             "requests of class %.60s, down to %s; totals of all classes, from %s on; n "
+             "real/simulated where they differ",
+             v->as_run.cls[v->cls].id, validate_metrics[VALIDATE_SINGLE - 1].label,
+             validate_metrics[VALIDATE_SINGLE].label);
+    fputc('\n', out);
+    text_wrap(out, "Compared", LABEL / 2, line);
+  }
   fprintf(out, "\n%-*s%*s  %-*s%*s%*s%*s%*s\n", LABEL, "Metric", COUNT, "n", STATISTIC, "statistic",
           VALUE, v->pair ? "real" : "measured", VALUE, "simulated", VALUE, "error", CHANGE,
           "relative");
@@ -223,13 +242,13 @@ static void gates(const struct validation *v, FILE *out)
 static void step_errors(const struct validate_pair *p, FILE *out)
 {
   fprintf(out, "\n%-*s%*s%*s%*s%*s%*s%*s\n", LABEL, "Steps of the real run", COUNT, "n", VALUE,
-          "real, s", VALUE, "predicted, s", CHANGE + 1, "mean", CHANGE + 1, "|e| p50", CHANGE + 1,
-          "|e| p95");
+          "real, s", VALUE, "predicted, s", ERROR, "mean relative e", CHANGE + 1, "|e| p50",
+          CHANGE + 1, "|e| p95");
   for (int k = 0; k < STEPS_KINDS; k++) {
     const struct validate_step_errors *s = &p->steps[k];
     if (s->n)
       fprintf(out, "%-*s%*llu%*.3f%*.3f%*s%*s%*s\n", LABEL, validate_steps_name[k], COUNT + 1,
-              (unsigned long long)s->n, VALUE, s->seconds, VALUE, s->predicted, CHANGE + 1,
+              (unsigned long long)s->n, VALUE, s->seconds, VALUE, s->predicted, ERROR,
               text_error(s->bias).s, CHANGE + 1, text_error(s->p50).s, CHANGE + 1,
               text_error(s->p95).s);
   }
