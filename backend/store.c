@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "backend/store.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +89,32 @@ int store_check_folder(const char *folder, struct base_error *e)
     bad = base_fail_errno(e, "cannot write into '%s'", folder);
   }
   free(parent);
+  return bad;
+}
+
+static int is_of_a_model(const char *name)
+{
+  static const char end[] = ".safetensors";
+  size_t n = strlen(name), len = sizeof end - 1;
+  return !strcmp(name, "config.json") || (n >= len && !strcmp(name + n - len, end));
+}
+
+int store_check_free(const char *folder, struct base_error *e)
+{
+  DIR *d = opendir(folder);
+  const struct dirent *entry;
+  int bad = 0;
+  if (!d)
+    return errno == ENOENT || errno == ENOTDIR
+               ? 0
+               : base_fail_errno(e, "cannot read the folder '%s'", folder);
+  while (!bad && (entry = readdir(d)))
+    if (is_of_a_model(entry->d_name))
+      bad = base_fail(e, BASE_ENV,
+                      "'%s' holds a model already (%.60s): name another folder, or give --force to "
+                      "write over it",
+                      folder, entry->d_name);
+  closedir(d);
   return bad;
 }
 

@@ -42,5 +42,8 @@ char *store_path(const char *folder, const char *name, struct base_error *e);
 int store_make_folder(const char *folder, struct base_error *e);
 /* Could it be made, and written into? Nothing is made: to be asked before long work. */
 int store_check_folder(const char *folder, struct base_error *e);
+/* Fails if a model or an adapter is there already: config.json or *.safetensors. A folder that is
+ * missing, or holds anything else, is free. */
+int store_check_free(const char *folder, struct base_error *e);
 
 #endif

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "backend/store.h"
 #include "backend/weights.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
@@ -161,7 +162,7 @@ static int init(const struct cli_line *line, struct base_error *e)
   if (!o->output)
     return base_fail(e, BASE_USAGE, "lull models: no folder is named; give -o FOLDER");
   if (dtype_of(o->weights, &dtype, e) || open_model(line->arg[1], &m, e) || config_of(&m, &c, e) ||
-      cli_catch_signals(e))
+      (!o->force && store_check_free(o->output, e)) || cli_catch_signals(e))
     return -1;
   cli_progress_open(&progress, o->quiet);
   int bad = weights_random_write(&c, seed, dtype, o->output, tell, &progress, e);

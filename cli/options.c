@@ -154,6 +154,8 @@ const struct cli_option cli_option_table[] = {
      "Calibration file to write (HDF5)."},
     {"output", 'o', "FOLDER", CLI_STRING, AT(output), CLI_MODELS,
      "Folder to write config.json and model.safetensors to; it is made if it is missing."},
+    {"force", 0, NULL, CLI_FLAG, AT(force), CLI_MODELS | CLI_TRAIN,
+     "Write over a model or adapter that is in the folder already. Other files there stay."},
     {"max-seqs", 0, "N", CLI_COUNT, AT(max_seqs), CLI_CALIBRATION,
      "Decode rows of the largest step, to say what of it would be extrapolated."},
     {"token-budget", 0, "N", CLI_COUNT, AT(token_budget), CLI_CALIBRATION,

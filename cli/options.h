@@ -29,6 +29,7 @@ struct cli_options {
   const char *format;                            /* trace */
   const char *from, *model, *gpu, *weights, *kv; /* import */
   const char *output;                            /* import: file to write */
+  int force;                                     /* models, train: over a model that is there */
   const char *engine;                            /* import: engine of tables that do not say it */
   const char *law;                               /* import: pairs or tables; NULL: pairs */
   int derive;                                    /* import: attention may be derived */

@@ -152,8 +152,8 @@ static int open_trainer(struct job *j, struct base_error *e)
 static int open_all(struct job *j, struct base_error *e)
 {
   const char *folder = j->o->adapter ? j->o->adapter : j->o->output;
-  if (store_check_folder(folder, e) || open_weights(j, e) ||
-      (j->o->adapter && open_adapter(j, e)) || open_trainer(j, e))
+  if (store_check_folder(folder, e) || (!j->o->force && store_check_free(folder, e)) ||
+      open_weights(j, e) || (j->o->adapter && open_adapter(j, e)) || open_trainer(j, e))
     return -1;
   if (!j->o->losses)
     return 0;
