@@ -136,12 +136,15 @@ const struct cli_command cli_commands[] = {
 };
 const size_t cli_ncommands = sizeof cli_commands / sizeof cli_commands[0];
 
+static const struct cli_command *running; /* NULL: none is known yet */
+
 int cli_fail(const struct base_error *e)
 {
   char text[1280];
   fprintf(stderr, "lull: %s\n", base_error_format(e, text, sizeof text));
   if (e->code == BASE_USAGE)
-    fputs("Try 'lull --help'.\n", stderr);
+    fprintf(stderr, "Try 'lull %s%s'.\n", running ? "help " : "--help",
+            running ? running->name : "");
   return e->code ? e->code : BASE_INVARIANT;
 }
 
@@ -178,6 +181,7 @@ static int run_command(const struct cli_command *c, int argc, char **argv)
   struct base_error e = {0};
   struct cli_line line = {0};
   int code;
+  running = c->summary ? c : NULL;
   if (cli_parse(c, argc, argv, &line, &e)) {
     code = cli_fail(&e);
   } else if (line.options.help) {
