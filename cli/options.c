@@ -94,7 +94,8 @@ const struct cli_option cli_option_table[] = {
      "the "
      "ratio changes when it moves by 10%. Runs the scenario twice more for each."},
     {"set", 0, "XPATH=VALUE", CLI_SET, AT(set), CLI_RUN | CLI_CHECK | CLI_VALIDATE,
-     "Change one attribute of the scenario before it is read, for example "
+     "Change an attribute of the scenario before it is read, every one that XPATH matches, for "
+     "example "
      "--set \"//s:class[@id='live']/s:arrivals/@rate=12/s\"; the prefix s: is the scenario's "
      "namespace. May "
      "be "
@@ -360,7 +361,7 @@ static int store(const struct cli_option *def, const char *value, struct cli_opt
     return add_gate(value, o, e);
   default:
     if (!*value)
-      return base_fail(e, BASE_USAGE, "--%s needs a %s, not an empty string", def->name, def->arg);
+      return base_fail(e, BASE_USAGE, "--%s: an empty string is no %s", def->name, def->arg);
     if (*(const char **)(void *)at)
       return base_fail(e, BASE_USAGE, "--%s is given twice", def->name);
     *(const char **)(void *)at = value;

@@ -98,14 +98,102 @@ const char *target_name(struct reader *r, const xmlAttr *attr)
   return name;
 }
 
+/* Copies a name of XPath, from `at` to a '[', a '/' or the end, without its prefix. Returns it. */
+static const char *step_name(const char *at, char *name, int *prefixed)
+{
+  size_t n = strcspn(at, "/[");
+  const char *colon = memchr(at, ':', n);
+  *prefixed = colon != NULL;
+  if (colon) {
+    n -= (size_t)(colon + 1 - at);
+    at = colon + 1;
+  }
+  snprintf(name, WORD_SIZE, "%.*s", (int)n, at);
+  return name;
+}
+
+/* Goes on after the '/' of the next step, over predicates; NULL: it was the last. */
+static const char *next_step(const char *at)
+{
+  int depth = 0;
+  for (; *at; at++) {
+    depth += (*at == '[') - (*at == ']');
+    if (*at == '/' && depth == 0)
+      return at + strspn(at, "/");
+  }
+  return NULL;
+}
+
+enum { NAMES_MAX = 64 }; /* more than there are elements, or attributes of one */
+
+static const char *nearest_element(const char *name)
+{
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (; n < scenario_element_count && n < NAMES_MAX; n++)
+    names[n] = scenario_elements[n].name;
+  return base_nearest(name, names, n);
+}
+
+static const char *nearest_attribute(const struct element *el, const char *name)
+{
+  const char *names[NAMES_MAX];
+  size_t n = 0;
+  for (; n < el->nfields && n < NAMES_MAX; n++)
+    names[n] = el->field[n].name;
+  return base_nearest(name, names, n);
+}
+
+/* What is wrong with a step of a path; 0: nothing that the tables know. *el: the element so far. */
+static int explain_element(const char *at, const struct element **el, char *why, size_t size)
+{
+  char name[WORD_SIZE];
+  int prefixed;
+  const char *near;
+  step_name(at, name, &prefixed);
+  *el = element_find(name);
+  if (*el)
+    return prefixed ? 0 : snprintf(why, size, "elements have the prefix s:, so write s:%s", name);
+  near = nearest_element(name);
+  return near ? snprintf(why, size, "there is no <%s>; did you mean s:%s?", name, near) : 0;
+}
+
+static int explain_attribute(const char *at, const struct element *el, char *why, size_t size)
+{
+  char name[WORD_SIZE];
+  int prefixed;
+  const char *near;
+  step_name(at, name, &prefixed);
+  if (element_field(el, name))
+    return snprintf(why, size, "no <%s> that the path finds has an attribute '%s' written",
+                    el->name, name);
+  near = nearest_attribute(el, name);
+  return snprintf(why, size, "<%s> has no attribute '%s'%s%s%s", el->name, name,
+                  near ? "; did you mean @" : "", near ? near : "", near ? "?" : "");
+}
+
+/* Why a path finds nothing, as far as names tell; "" if they do not. */
+static void explain_nothing(const char *target, char *why, size_t size)
+{
+  const struct element *el = NULL;
+  *why = '\0';
+  for (const char *at = target + strspn(target, "/"); at; at = next_step(at))
+    if (*at != '@' ? explain_element(at, &el, why, size)
+                   : el && explain_attribute(at + 1, el, why, size))
+      return;
+}
+
 static void override(struct reader *r, const struct scenario_override *o)
 {
   enum { MATCHES = 256 };
   xmlAttr *attr[MATCHES];
   struct base_error e = {0};
+  char why[512];
   int n = 0;
+  explain_nothing(o->target, why, sizeof why);
   if (!target_find(r, o->target, attr, MATCHES, &n, &e) && !n)
-    base_fail(&e, BASE_INPUT, "override '%.200s' names no attribute of this scenario", o->target);
+    base_fail(&e, BASE_INPUT, "override '%.200s' names no attribute of this scenario%s%.300s",
+              o->target, *why ? ": " : "", why);
   else if (n > MATCHES || !xmlCheckUTF8(BAD_CAST o->value))
     base_fail(&e, BASE_INPUT, "override '%.200s' names too many attributes or has a bad value",
               o->target);
