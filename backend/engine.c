@@ -193,7 +193,7 @@ static int check_request(const struct engine *en, int32_t seq, const struct engi
       return base_fail(e, BASE_INPUT,
                        "token %" PRId32 " (number %" PRIu32
                        " of the prompt) is outside the vocabulary of %" PRIu32,
-                       r->prompt[i], i, c->vocab);
+                       r->prompt[i], i + 1, c->vocab);
   return check_sampling(&r->how, e);
 }
 

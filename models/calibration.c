@@ -155,12 +155,13 @@ static int envelope_check(const unsigned char *data, size_t n, const char *file,
   if (n < sizeof want || memcmp(data, envelope_head, sizeof envelope_head - 1))
     return base_fail_at(e, BASE_INPUT, file, 0,
                         "not a calibration file: its first 512 bytes are no calibration's "
-                        "envelope; make one with lull import");
+                        "envelope; make one with lull import or lull calibrate");
   envelope_make(data + sizeof want, n - sizeof want, want);
   if (memcmp(data, want, sizeof want))
     return base_fail_at(e, BASE_INPUT, file, 0,
                         "the file is damaged or cut short: its bytes do not have the SHA-256 "
-                        "that its envelope states; get it again, or make it with lull import");
+                        "that its envelope states; get it again, or make it anew with lull import "
+                        "or lull calibrate");
   return 0;
 }
 
