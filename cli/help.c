@@ -19,10 +19,12 @@ static const struct row exit_codes[] = {
     {"0", "Done; all gates pass."},
     {"1", "A gate failed."},
     {"2", "The command line is wrong."},
-    {"3", "The input is wrong: scenario, trace, calibration or plug-in."},
+    {"3", "The input is wrong; or a scenario, weights, calibration or plug-in cannot be read."},
     {"4", "A gate could not be decided."},
     {"5", "Incomplete: stopped by a signal; what is printed is marked as partial."},
-    {"6", "The environment failed: files, memory, devices."},
+    {"6",
+     "The environment failed: memory, devices, files that cannot be written, or data that cannot "
+     "be read: a trace, measured run, recording or table."},
     {"7", "An invariant broke, or a policy made no progress; the message says which."},
 };
 

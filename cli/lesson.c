@@ -76,7 +76,8 @@ static int run_problems(struct micro *m, const struct lesson_plan *p, int split,
     struct lesson next;
     lesson_draw(&next, p->seed, split, first + i);
     if (next.n > p->seq_tokens)
-      return base_fail(e, BASE_INPUT, "a problem has %u tokens, a sequence at most %u: give a longer --seq",
+      return base_fail(e, BASE_INPUT,
+                       "a problem has %u tokens, a sequence at most %u: give a longer --seq",
                        next.n, p->seq_tokens);
     int r = m->n == MICRO_SEQS || m->rows + next.n > rows_of(p) ? run_micro(m, e) : 0;
     if (r)

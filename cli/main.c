@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The command `lull`: the table of commands, and the way from argv to one of them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 
@@ -175,6 +177,15 @@ static int print_version(void)
   return BASE_OK;
 }
 
+/* More threads than processors are no mistake, but slow: each operation waits for all of them. */
+static void tell_threads(const struct cli_options *o)
+{
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  if (o->threads && n > 0 && o->threads > (uint64_t)n && !o->quiet)
+    fprintf(stderr, "lull: --threads %" PRIu64 " on %ld processor%s: this will be slow\n",
+            o->threads, n, n == 1 ? "" : "s");
+}
+
 /* argv[0] is the command's name. */
 static int run_command(const struct cli_command *c, int argc, char **argv)
 {
@@ -190,6 +201,7 @@ static int run_command(const struct cli_command *c, int argc, char **argv)
   } else if (line.options.version) {
     code = print_version();
   } else {
+    tell_threads(&line.options);
     code = c->run(&line);
   }
   cli_line_free(&line);

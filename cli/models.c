@@ -42,6 +42,9 @@ static int list(struct base_error *e)
       return -1;
     print_llm(&m);
   }
+  puts("wide: of the feed-forward layer; head: a matrix of its own, or tied to the embedding; KV "
+       "KiB: "
+       "of a token, in bf16");
   puts("\nGPU                   GiB     TB/s link GB/s bf16 TF/s fp8 TF/s");
   for (size_t i = 0; !describe_name("gpu", ".xml", i, name, sizeof name); i++) {
     if (gpu_open(name, &g, e))
@@ -119,6 +122,20 @@ static int config_of(const struct llm *m, struct config *c, struct base_error *e
   return 0;
 }
 
+/* Says after a name that is none that Qwen3's sizes are names too. */
+static int tell_sizes(const struct base_error *wrong, struct base_error *e)
+{
+  static const char family[] = "qwen3-";
+  char name[NAME], sizes[128] = "";
+  if (wrong->code != BASE_INPUT)
+    return base_fail(e, wrong->code, "%s", wrong->text);
+  for (size_t i = 0, n = 0; !describe_name("llm", ".xml", i, name, sizeof name); i++)
+    if (!strncmp(name, family, sizeof family - 1) && n < sizeof sizes)
+      n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%s", n ? ", " : "",
+                            name + sizeof family - 1);
+  return base_fail(e, BASE_INPUT, "MODEL: %s; of Qwen3 the size will do: %s", wrong->text, sizes);
+}
+
 /* A size alone means Qwen3. */
 static int open_model(const char *name, struct llm *m, struct base_error *e)
 {
@@ -128,7 +145,10 @@ static int open_model(const char *name, struct llm *m, struct base_error *e)
   if (n > 0 && (size_t)n < sizeof full && !describe_is_path(name, ".xml") &&
       !llm_open(full, m, &none))
     return 0;
-  return llm_open(name, m, e);
+  if (describe_is_path(name, ".xml"))
+    return llm_open(name, m, e);
+  none = (struct base_error){0};
+  return llm_open(name, m, &none) ? tell_sizes(&none, e) : 0;
 }
 
 static int dtype_of(const char *name, int *dtype, struct base_error *e)

@@ -87,7 +87,7 @@ static const struct embedded_file *unknown(const char *what, const char *name, c
   base_fail(e, BASE_INPUT,
             "there is no %s '%.60s'%s%s%s; built in are %s; a file is named by a path in which "
             "there is a '/' or that ends in '%s'",
-            what, name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list,
+            strcmp(what, "llm") ? what : "model", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list,
             suffix);
   return NULL;
 }
