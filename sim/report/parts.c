@@ -317,13 +317,13 @@ static void seed_row(const struct experiment *x, uint32_t arm, uint32_t k, FILE 
   const char *id;
 
   if (shown < 0) {
-    fprintf(out, "%-8llu%-17.17s not run\n", (unsigned long long)x->seed[k], s->arm[arm].id);
+    fprintf(out, "%-7llu %-17.17s not run\n", (unsigned long long)x->seed[k], s->arm[arm].id);
     return;
   }
   m = &a->run[(size_t)shown * x->nseeds + k].sum;
   id = s->arm[arm].candidate[shown].id;
-  fprintf(out, "%-8llu%-17.17s %-8.8s %9s%9s%11s%8s%10s%9s%11s%s\n", (unsigned long long)x->seed[k],
-          s->arm[arm].id, id && *id ? id : "-",
+  fprintf(out, "%-7llu %-17.17s %-8.8s %9s %8s %10s %7s %9s %8s %10s%s\n",
+          (unsigned long long)x->seed[k], s->arm[arm].id, id && *id ? id : "-",
           text_number(summary_value(m, METRIC_USEFUL_RATE) * 1e-6, 2).s,
           (int)arm == s->baseline ? "base" : text_number(a->ratio[k], 4).s,
           text_number(summary_value(m, METRIC_ATTAINMENT), 4).s,

@@ -11,8 +11,9 @@
 #include "sim/report/report.h"
 #include "sim/report/text.h"
 
-/* Widths of columns; three arms with references and the labels fill 109 columns. */
-enum { LABEL = 25, OURS = 10, REFERENCE = 11, DIFFERENCE = 7, ALONE = 15 };
+/* Widths of columns; that of an arm alone grows with its name; three arms with references and the
+ * labels fill 109 columns. */
+enum { LABEL = 25, OURS = 10, REFERENCE = 11, DIFFERENCE = 7, ALONE = 15, ALONE_MAX = 34 };
 
 /* A row: a metric in the unit of its label. blank: an empty line goes before it. */
 static const struct row {
@@ -68,7 +69,11 @@ static int has_reference(const struct scenario *s, uint32_t arm)
 /* Columns an arm takes, the gap before it included. */
 static int width_of(const struct scenario *s, uint32_t arm)
 {
-  return has_reference(s, arm) ? OURS + REFERENCE + DIFFERENCE : ALONE;
+  int name = (int)strlen(s->arm[arm].id) + 2;
+
+  if (has_reference(s, arm))
+    return OURS + REFERENCE + DIFFERENCE;
+  return name < ALONE ? ALONE : name < ALONE_MAX ? name : ALONE_MAX;
 }
 
 /* The references' name as a column's head, if it fits. */
@@ -110,7 +115,7 @@ static void heading(const struct experiment *x, uint32_t from, uint32_t to, FILE
     if (has_reference(s, a))
       text_add(&heads, "%*s%*s%*s", OURS, "lull", REFERENCE, column_source(s), DIFFERENCE, "diff");
     else
-      text_add(&heads, "%*s", ALONE, "lull");
+      text_add(&heads, "%*s", width_of(s, a), "lull");
   }
   text_end(&names, out);
   text_end(&heads, out);
@@ -127,12 +132,12 @@ static void cells(const struct experiment *x, uint32_t arm, const struct row *r,
   if (r->metric == METRIC_RATIO && (int)arm == s->baseline)
     cell = (struct text_cell){"baseline"};
   if (!has_reference(s, arm))
-    text_add(line, "%*s", ALONE, cell.s);
+    text_add(line, " %*s", width_of(s, arm) - 1, cell.s);
   else if (isnan(theirs))
-    text_add(line, "%*s%*s", OURS, cell.s, REFERENCE + DIFFERENCE, "");
+    text_add(line, " %*s%*s", OURS - 1, cell.s, REFERENCE + DIFFERENCE, "");
   else
-    text_add(line, "%*s%*s%*s", OURS, cell.s, REFERENCE,
-             text_number(theirs * r->scale, r->decimals).s, DIFFERENCE,
+    text_add(line, " %*s %*s %*s", OURS - 1, cell.s, REFERENCE - 1,
+             text_number(theirs * r->scale, r->decimals).s, DIFFERENCE - 1,
              text_difference(ours, theirs).s);
 }
 
@@ -148,10 +153,11 @@ static void samples(const struct experiment *x, uint32_t from, uint32_t to, int 
     if (x->arm[a].skipped)
       continue;
     if (has_reference(x->scenario, a))
-      text_add(&line, "%*zu%*s", OURS, (size_t)(tpot ? p->tpot.n : p->ttft.n),
+      text_add(&line, " %*zu%*s", OURS - 1, (size_t)(tpot ? p->tpot.n : p->ttft.n),
                REFERENCE + DIFFERENCE, "");
     else
-      text_add(&line, "%*zu", ALONE, (size_t)(tpot ? p->tpot.n : p->ttft.n));
+      text_add(&line, " %*zu", width_of(x->scenario, a) - 1,
+               (size_t)(tpot ? p->tpot.n : p->ttft.n));
   }
   text_end(&line, out);
 }
