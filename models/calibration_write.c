@@ -52,13 +52,19 @@ static hid_t open_group(struct writer *w, const char *name, const char *what)
   return g;
 }
 
+static const char *what_of(const struct calibration_slot *s)
+{
+  if (strcmp(s->y_unit, "ps"))
+    return "share of the way from t_mean to t_max over x";
+  if (!strcmp(s->name, "once"))
+    return "time of what runs once a step, whatever the layers, over x";
+  return "time of one layer (of the whole head) over x";
+}
+
 static void write_curve(struct writer *w, const struct calibration_slot *s,
                         const struct calibration_curve *v)
 {
-  int time = strcmp(s->y_unit, "ps") == 0;
-  hid_t g = open_group(w, s->name,
-                       time ? "time of one layer (of the whole head) over x"
-                            : "share of the way from t_mean to t_max over x");
+  hid_t g = open_group(w, s->name, what_of(s));
   put_numbers(w, g, "x", s->unit, v->n, 0, v->x);
   put_numbers(w, g, "y", s->y_unit, v->n, 0, v->y);
   base_h5_close_group(g);
@@ -78,7 +84,11 @@ static void write_lattice(struct writer *w, const struct calibration_lattice *s,
                           const struct lattice *l)
 {
   hsize_t dims[LATTICE_RANK];
-  hid_t g = open_group(w, s->name, "attention of one layer, chunk and decode rows in one call");
+  int rows = l->rank > 2;
+  hid_t g = open_group(w, s->name,
+                       rows
+                           ? "attention of one layer, chunk and decode rows in one call"
+                           : "attention of one layer over a chunk and its history, no decode rows");
   for (uint32_t a = 0; a < l->rank; a++) {
     dims[a] = l->n[a];
     put_numbers(w, g, s->axis[a], strcmp(s->axis[a], "rows") ? "tokens" : "rows", l->n[a], 0,
