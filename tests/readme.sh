@@ -8,6 +8,7 @@ srcdir=${srcdir:-.}
 
 : "${LULL:?must name the program}"
 readme=$srcdir/README.md
+here=$PWD
 TERM=dumb
 export TERM
 
@@ -38,8 +39,15 @@ else
   skip 'the table of --explain-fit' 'it takes a minute; make check-long'
 fi
 
+awk '/^    cat >measured.csv/ { on = 1 } on { print substr($0, 5) } /^    lull validate/ { on = 0 }' "$readme" \
+  >"$scratch/measured.sh"
+grep -q '^lull validate' "$scratch/measured.sh" &&
+  (cd "$scratch" && lull() { (cd "$here" && "$LULL" "$1" "$srcdir/$2" "$3" "$scratch/$4" "$5" "$6"); } &&
+    . ./measured.sh) >"$scratch/out" 2>&1
+check 'a measured run is compared' $? "$scratch/out"
+
 block c 1 >"$scratch/first.c"
-${CC:-cc} -shared -fPIC -Wall -Werror -I"$srcdir/include" -o "$scratch/first.so" "$scratch/first.c" \
+${CC:-cc} -shared -fPIC -Wall -Wextra -Werror -I"$srcdir/include" -o "$scratch/first.so" "$scratch/first.c" \
   2>"$scratch/err"
 check 'the policy compiles' $? "$scratch/err"
 sed "s|policy=\"fcfs\"|policy=\"$scratch/first.so\"|" "$srcdir/tests/cli/small.xml" >"$scratch/s.xml"
