@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/device.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,12 @@
 enum kind { SIM, CPU, REPLAY, KINDS };
 static const char *const kind_name[KINDS] = {"sim", "cpu", "replay"};
 
+/* A run that was replayed. */
+struct replayed {
+  char what[96];
+  struct replay_stats stats;
+};
+
 struct cli_device {
   const struct cli_options *o;
   int kind;
@@ -18,6 +25,8 @@ struct cli_device {
   struct device_cpu *cpu;
   struct recorder *recorder;
   struct replay *replay;
+  struct replayed under_way, *replayed; /* [nreplayed] of the runs that have ended, owned */
+  size_t nreplayed;
   struct lull_device *inner; /* of the run under way; sim, cpu */
 };
 
@@ -60,8 +69,12 @@ static int open_run(void *ctx, const struct experiment_place *place, const struc
                                     .candidate = arm->candidate[place->candidate].id,
                                     .seed = place->seed,
                                     .plan = place->plan_digest};
-  if (d->replay)
+  if (d->replay) {
+    snprintf(d->under_way.what, sizeof d->under_way.what, "%.40s%s%.24s, seed %" PRIu64, run.arm,
+             run.candidate && *run.candidate ? " " : "", run.candidate ? run.candidate : "",
+             run.seed);
     return replay_begin(d->replay, &run, dev, ops, e);
+  }
   if (open_inner(d, place, gpu, ops, e))
     return -1;
   *dev = d->inner;
@@ -69,6 +82,20 @@ static int open_run(void *ctx, const struct experiment_place *place, const struc
     return 0;
   close_inner(d, 0, &(struct base_error){0});
   return -1;
+}
+
+/* Keeps what is told of a run at the end. */
+static int end_replay(struct cli_device *d, struct base_error *e)
+{
+  if (replay_end(d->replay, e))
+    return -1;
+  struct replayed *more = realloc(d->replayed, (d->nreplayed + 1) * sizeof *more);
+  if (!more)
+    return base_fail_memory(e);
+  d->replayed = more;
+  replay_get_stats(d->replay, &d->under_way.stats);
+  more[d->nreplayed++] = d->under_way;
+  return 0;
 }
 
 static int close_run(void *ctx, struct lull_device *dev, int ended, struct base_error *e)
@@ -79,7 +106,7 @@ static int close_run(void *ctx, struct lull_device *dev, int ended, struct base_
   if (ended && d->recorder)
     bad = recorder_end(d->recorder, e);
   if (ended && d->replay)
-    bad = replay_end(d->replay, e);
+    bad = end_replay(d, e);
   struct base_error unheard = {0}; /* of a run that has failed already, or was stopped */
   int whole = ended && !bad;
   int worse = close_inner(d, whole, whole ? e : &unheard);
@@ -196,8 +223,23 @@ lull_time cli_device_away(const struct cli_device *d)
   return d->cpu ? device_cpu_away(d->cpu) : 0;
 }
 
+/* As device_cpu_print; tokens and times of the device are not recorded. */
+static void print_replayed(const struct cli_device *d, FILE *out)
+{
+  fprintf(out, "\n%-44s %8s %8s %9s\n", "On the device", "steps", "finished", "tokens");
+  for (size_t i = 0; i < d->nreplayed; i++) {
+    const struct replayed *p = &d->replayed[i];
+    char finished[24] = "-";
+    if (p->stats.finished >= 0)
+      snprintf(finished, sizeof finished, "%" PRId64, p->stats.finished);
+    fprintf(out, "%-44s %8" PRIu64 " %8s %9s\n", p->what, p->stats.steps, finished, "-");
+  }
+}
+
 void cli_device_print(const struct cli_device *d, FILE *out)
 {
+  if (d->replay)
+    print_replayed(d, out);
   if (d->cpu)
     device_cpu_print(d->cpu, out);
 }
@@ -218,6 +260,7 @@ void cli_device_close(struct cli_device *d)
     return;
   recorder_abandon(d->recorder);
   replay_close(d->replay);
+  free(d->replayed);
   device_cpu_close(d->cpu);
   free(d);
 }

@@ -62,6 +62,12 @@ int replay_begin(struct replay *r, const struct recording_run *run, struct lull_
                  const struct lull_device_ops **ops, struct base_error *e);
 /* BASE_INPUT if the run made more calls, or others. */
 int replay_end(struct replay *r, struct base_error *e);
+/* Of the run that was begun last. */
+struct replay_stats {
+  uint64_t steps;
+  int64_t finished; /* requests; -1: the device was not told who they are */
+};
+void replay_get_stats(const struct replay *r, struct replay_stats *out);
 void replay_close(struct replay *r);
 
 #endif

@@ -45,6 +45,7 @@ struct replay {
   size_t next;    /* in its v */
   uint64_t calls; /* made so far */
   lull_time now;
+  uint64_t steps, finished; /* told so far */
   int differs;
   char why[512];
 };
@@ -464,8 +465,10 @@ static int re_wait(struct lull_device *d, lull_time until, struct lull_completio
   if (!answer || answer[0] > max)
     return LULL_DEV_DIFFERS;
   r->now = answer[1];
-  for (int i = 0; i < (int)answer[0]; i++)
+  for (int i = 0; i < (int)answer[0]; i++) {
     completion_from_values(&out[i], answer + 2 + i * CALL_COMPLETION);
+    r->steps += out[i].span.steps;
+  }
   return (int)answer[0];
 }
 
@@ -500,6 +503,7 @@ static int re_request(struct lull_device *d, lull_id id, const struct lull_devic
 static void re_forget(struct lull_device *d, lull_id id, int how)
 {
   simple(d, CALL_FORGET, 2, id, how, 0);
+  of(d)->finished += how == LULL_FORGET_FINISHED;
 }
 
 static const char *re_why(struct lull_device *d)
@@ -532,7 +536,7 @@ int replay_begin(struct replay *r, const struct recording_run *run, struct lull_
                           "it was recorded on other requests: their digest is %.40s, not %.40s",
                           k->plan, run->plan);
     r->at = k;
-    r->next = r->calls = 0;
+    r->next = r->calls = r->steps = r->finished = 0;
     r->now = 0;
     r->differs = 0;
     r->why[0] = '\0';
@@ -554,4 +558,10 @@ int replay_end(struct replay *r, struct base_error *e)
                         "the run ended after %llu calls, but %llu are recorded",
                         (unsigned long long)r->calls, (unsigned long long)r->at->calls);
   return 0;
+}
+
+void replay_get_stats(const struct replay *r, struct replay_stats *out)
+{
+  out->steps = r->steps;
+  out->finished = r->at->rows ? (int64_t)r->finished : -1;
 }

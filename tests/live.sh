@@ -54,10 +54,19 @@ grep -q '"name": "cpu"' "$scratch/real.json" && grep -q '"kernels": "' "$scratch
   grep -qE '"weights": "[0-9a-f]{32}"' "$scratch/real.json"
 check 'C4: the JSON says which device, kernels and weights' $? "$scratch/real.json"
 
+for arm in $arms; do
+  echo "$(on_device "$arm" 4) $(on_device "$arm" 5)"
+done >"$scratch/real.device"
+
 "$LULL" run "$scenario" --set 's:run/@window=700ms' --device replay --recording "$scratch/c4.lull" \
   --json "$scratch/again.json" --log "$scratch/again.csv" --requests "$scratch/again-requests.csv" \
   >"$out" 2>&1
 check 'C4: its recording replays' $? "$out"
+for arm in $arms; do
+  echo "$(on_device "$arm" 4) $(on_device "$arm" 5)"
+done >"$scratch/again.device"
+cmp "$scratch/real.device" "$scratch/again.device" >"$scratch/differ" 2>&1
+check 'C4: the replay tells of as many steps and finished requests' $? "$out"
 cmp "$scratch/real.csv" "$scratch/again.csv" >"$scratch/differ" 2>&1
 check 'C4: the same decision log' $? "$scratch/differ"
 cmp "$scratch/requests.csv" "$scratch/again-requests.csv" >"$scratch/differ" 2>&1

@@ -174,7 +174,9 @@ static void steps(const struct experiment *x, int simulated, FILE *out)
   if (s->calib)
     fprintf(out, "%-10s%s, %s\n", "Machine", s->gpu, s->model);
   if (!simulated)
-    fprintf(out, "%-10snone: the steps of the engine take what they take\n", "Costs");
+    fprintf(out, "%-10snone: the steps %s\n", "Costs",
+            strcmp(x->device->name, "replay") ? "of the engine take what they take"
+                                              : "take what was recorded");
   else if (s->calib)
     costs(s->calib, out);
   else
