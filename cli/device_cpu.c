@@ -354,7 +354,7 @@ lull_time device_cpu_away(const struct device_cpu *m)
 void device_cpu_print(const struct device_cpu *m, FILE *out)
 {
   fprintf(out, "\n%-44s %8s %8s %9s %10s %9s %16s\n", "On the device", "steps", "finished",
-          "tokens", "late mean", "max, ms", "digest of tokens");
+          "tokens", "late, ms", "max, ms", "digest of tokens");
   for (size_t i = 0; i < m->ntold; i++) {
     const struct device_stats *s = &m->told[i].stats;
     double mean = s->told ? (double)s->late_sum / (double)s->told * 1e-9 : 0;
