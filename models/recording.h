@@ -13,7 +13,8 @@
  * FILE. Lines of JSON, compressed: {"lull-recording": 1, "scenario": ..., "device": ...}; for each
  * run {"run": {"arm", "candidate", "seed", "plan"}, "rows": ...}, a line ["name", [asked...],
  * [answered...]] for each call, of whole numbers, and {"calls": how many}; at the end {"runs": how
- * many}. Work of which much is asked says it in a digest. Tokens are not recorded.
+ * many}. Work of which much is asked says it in a digest. Tokens are not recorded. Adapter work and
+ * sleep end in slot, level and version, a request that has an adapter in its slot.
  */
 #ifndef MODELS_RECORDING_H
 #define MODELS_RECORDING_H

@@ -43,6 +43,16 @@ static int64_t digest_batch(const struct lull_batch *b)
   return (int64_t)(hash >> 1); /* readers of JSON know 63 bits */
 }
 
+/* Of the works that have them, so that the others are written as ever. */
+static void add_appended(struct recording_call *c, const struct lull_work *w)
+{
+  if (!LULL_HAS(w, version))
+    return;
+  add(c, w->slot);
+  add(c, w->level);
+  add(c, (int64_t)w->version);
+}
+
 void call_submit(struct recording_call *c, const struct lull_work *w)
 {
   const struct lull_batch *b = w->batch;
@@ -54,6 +64,9 @@ void call_submit(struct recording_call *c, const struct lull_work *w)
   add(c, w->bytes);
   add(c, (int64_t)w->tag);
   add(c, w->request);
+  if (w->kind == LULL_WORK_ADAPTER_LOAD || w->kind == LULL_WORK_ADAPTER_DROP ||
+      w->kind == LULL_WORK_WEIGHTS_LOAD || w->kind == LULL_WORK_WEIGHTS_DROP)
+    add_appended(c, w);
   if (w->kind != LULL_WORK_FORWARD || !b)
     return;
   add(c, b->rows);
@@ -77,6 +90,8 @@ void call_request(struct recording_call *c, lull_id id, const struct lull_device
   add(c, (int64_t)who->key);
   add(c, who->prompt);
   add(c, who->output);
+  if (LULL_HAS(who, adapter) && who->adapter >= 0)
+    add(c, who->adapter);
 }
 
 void completion_to_values(const struct lull_completion *c, int64_t v[CALL_COMPLETION])

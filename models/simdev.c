@@ -227,7 +227,7 @@ static lull_time copy_time(const struct simdev_gpu *g, int64_t bytes)
 
 static inline int check_work(const struct lull_device *d, const struct lull_work *w)
 {
-  if (w->size < sizeof *w || w->lane < 0 || w->lane >= d->nlanes)
+  if (!LULL_HAS(w, request) || w->lane < 0 || w->lane >= d->nlanes)
     return LULL_DEV_BAD_CALL;
   const struct lane *l = &d->lane[w->lane];
   int good;

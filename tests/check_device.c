@@ -113,7 +113,12 @@ static struct bed *bed_open(int kind, const struct toy_options *toy)
   b->train = b->ops->lane_open(b->dev, &gpu, 1, LULL_LANE_TRAIN);
   ck_assert(b->serve == 0 && b->copy == 1 && b->train == 2);
   const struct lull_device_request who = {
-      .size = sizeof who, .lane = (lull_lane_id)b->serve, .key = 77, .prompt = 6, .output = 8};
+      .size = sizeof who,
+                                          .lane = (lull_lane_id)b->serve,
+                                          .key = 77,
+                                          .prompt = 6,
+                                          .output = 8,
+                                          .adapter = -1};
   if (kind == REAL)
     ck_assert_int_eq(b->ops->request(b->dev, 0, &who), 0);
   b->chunk = (struct lull_chunk){.request = 0, .start = 0, .tokens = 6};
@@ -241,7 +246,7 @@ START_TEST(refused)
   b->batch.chunks = 0;
   ck_assert_int_eq(submit(b, w), LULL_DEV_BAD_CALL);
   b->batch.chunks = 1;
-  w.kind = LULL_WORK_ADAPTER_LOAD;
+  w.kind = LULL_WORK_COLLECTIVE;
   ck_assert_int_eq(submit(b, w), LULL_DEV_UNSUPPORTED);
   w = forward(b);
   w.size = 8;
@@ -390,7 +395,7 @@ START_TEST(requests)
 {
   struct bed *b = bed_open(REAL, NULL);
   struct lull_device_request who = {
-      .size = sizeof who, .lane = 0, .key = 5, .prompt = 3, .output = 1};
+      .size = sizeof who, .lane = 0, .key = 5, .prompt = 3, .output = 1, .adapter = -1};
   ck_assert_int_eq(b->ops->request(b->dev, 0, &who), LULL_DEV_BAD_CALL); /* known */
   who.lane = 1;
   ck_assert_int_eq(b->ops->request(b->dev, 1, &who), LULL_DEV_BAD_CALL); /* a copy lane */

@@ -26,6 +26,23 @@
  * a device may be late: wait may return after `until`, and completions may have ended before now.
  * What was due in between the world takes in by the order of its own times, and what it measures
  * are the ends of completions, never their delivery (F15).
+ *
+ * ADAPTERS. A GPU has slots, 0 .. n-1, and a slot holds at most one version of an adapter. Loads
+ * and drops are work of the COPY lane, so that they run beside steps. A load takes effect when its
+ * completion is told, a drop when it is submitted: what a request gets depends on what the world
+ * was told, not on how fast the device is. A request names its slot in request(), and keeps the
+ * version that the slot held then, to its end, whatever becomes of the slot.
+ *
+ * SLEEP is work of the SERVE lane: it takes the server's own time, and a lane that sleeps or wakes
+ * takes no step. Level 1 gives back the memory of KV, level 2 that of weights too. No request may
+ * have KV on the GPU then, and no copy of KV may be under way, nor, at level 2, training. From the
+ * submit of sleep to the told end of waking neither steps nor copies of KV are taken, and at level 2
+ * no training; requests and adapters are.
+ *
+ * What both take and give back counts as GPU memory beside reserve(): a load or a wake takes its
+ * bytes at its submit, which fails with LULL_DEV_NO_MEMORY; what a version takes is given back when
+ * neither a slot nor a request holds it, what sleep gives back when its completion is told. The
+ * world leaves what it reserved for KV reserved meanwhile.
  */
 #ifndef LULL_DEVICE_H
 #define LULL_DEVICE_H
@@ -50,10 +67,10 @@ enum lull_work_kind {
   LULL_WORK_COPY_IN,      /* the way back */
   LULL_WORK_TRAIN_MICRO,  /* forward + backward of one micro-step */
   LULL_WORK_OPTIMIZER,    /* optimiser step */
-  LULL_WORK_ADAPTER_LOAD, /* adapter version to a slot */
-  LULL_WORK_ADAPTER_DROP,
-  LULL_WORK_WEIGHTS_LOAD, /* wake from a sleep level */
-  LULL_WORK_WEIGHTS_DROP,
+  LULL_WORK_ADAPTER_LOAD, /* lull_work.version of an adapter to lull_work.slot; see ADAPTERS */
+  LULL_WORK_ADAPTER_DROP, /* what lull_work.slot holds goes */
+  LULL_WORK_WEIGHTS_LOAD, /* wake, from whatever level; see SLEEP */
+  LULL_WORK_WEIGHTS_DROP, /* sleep, to lull_work.level */
   LULL_WORK_COLLECTIVE
 };
 
@@ -110,6 +127,11 @@ struct lull_work {
   int64_t bytes;                  /* copies and loads */
   uint64_t tag;                   /* the caller's own, returned in the completion */
   lull_id request;                /* copies: whose KV it is */
+  /* Appended; a caller that has none of the works below may leave them out of `size`. */
+  int32_t slot;                   /* ADAPTER_LOAD, ADAPTER_DROP: of the lane's GPU */
+  int32_t level;                  /* WEIGHTS_DROP: 1 or 2 */
+  uint64_t version;               /* ADAPTER_LOAD: the caller's number of what is loaded; the device
+                                     refuses one that it cannot find with LULL_DEV_BAD_CALL */
 };
 
 /*
@@ -122,6 +144,8 @@ struct lull_device_request {
   uint8_t cls;
   uint64_t key;            /* class << 32 | place among the rows, or items, of its class */
   uint32_t prompt, output; /* tokens; output: true length */
+  int32_t adapter;         /* appended: slot of the lane's GPU, -1: none. LULL_DEV_BAD_CALL if none
+                              is loaded there. Callers whose size ends before it: none */
 };
 
 /* What becomes of a request that a device is told to forget. */

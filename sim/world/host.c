@@ -210,7 +210,8 @@ static void introduce(struct world *w, const struct server *s, struct req *r)
                                     .cls = r->v.cls,
                                     .key = (uint64_t)r->v.cls << 32 | r->ordinal,
                                     .prompt = r->v.prompt,
-                                    .output = r->output};
+                                    .output = r->output,
+                                    .adapter = -1};
   int st = w->ops->request(w->dev, r->v.id, &who);
   r->known = 1;
   if (st)
