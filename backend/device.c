@@ -41,13 +41,6 @@ static lull_time dev_now(struct lull_device *d)
 /* ------------------------------------------------------------------------------------- failing ---
  */
 
-/* Keeps the text for why(); returns the status. */
-static int refuse(struct lull_device *d, int status, const struct base_error *e)
-{
-  snprintf(d->why, sizeof d->why, "%s", e->text);
-  return status;
-}
-
 static const char *dev_why(struct lull_device *d)
 {
   return d->why[0] ? d->why : NULL;
@@ -86,7 +79,7 @@ static int dev_lane_open(struct lull_device *d, const int *gpu, int n, int kind)
     return LULL_DEV_BAD_CALL;
   struct device_lane *l = device_lane_open(d, gpu[0], kind, &e);
   if (!l)
-    return refuse(d, LULL_DEV_IO, &e);
+    return device_refuse(d, LULL_DEV_IO, &e);
   d->lane[d->nlanes] = l;
   return d->nlanes++;
 }
@@ -94,8 +87,8 @@ static int dev_lane_open(struct lull_device *d, const int *gpu, int n, int kind)
 /* Is it work that a lane of its kind does, and whole? */
 static int check_work(const struct lull_device *d, const struct lull_work *w)
 {
-  const struct device_lane *l = w->size < sizeof *w ? NULL : lane_of(d, w->lane);
-  if (!l)
+  const struct device_lane *l = LULL_HAS(w, request) ? lane_of(d, w->lane) : NULL;
+  if (!l || (device_held_kind(w->kind) && !LULL_HAS(w, version)))
     return LULL_DEV_BAD_CALL;
   const struct device_gpu *g = &d->gpu[l->gpu];
   const struct lull_batch *b = w->batch;
@@ -105,6 +98,10 @@ static int check_work(const struct lull_device *d, const struct lull_work *w)
            (!b->rows || b->row) && b->rows <= g->max_seqs && b->chunks <= g->max_seqs;
   else if (w->kind == LULL_WORK_COPY_OUT || w->kind == LULL_WORK_COPY_IN)
     good = l->kind == LULL_LANE_COPY && w->bytes >= 0;
+  else if (w->kind == LULL_WORK_ADAPTER_LOAD || w->kind == LULL_WORK_ADAPTER_DROP)
+    good = l->kind == LULL_LANE_COPY;
+  else if (w->kind == LULL_WORK_WEIGHTS_LOAD || w->kind == LULL_WORK_WEIGHTS_DROP)
+    good = l->kind == LULL_LANE_SERVE;
   else if (w->kind == LULL_WORK_TRAIN_MICRO ||
            (w->kind == LULL_WORK_OPTIMIZER && g->trainer && g->trainer->optimizer))
     good = l->kind == LULL_LANE_TRAIN;
@@ -133,6 +130,40 @@ static void note_away(struct lull_device *d)
   d->told_ns = 0;
 }
 
+/* Is the lane free, and can its GPU do such work now? */
+static int check_state(struct lull_device *d, struct device_lane *l, const struct lull_work *w)
+{
+  pthread_mutex_lock(&d->lock);
+  int dead = l->dead;
+  pthread_mutex_unlock(&d->lock);
+  if (dead) {
+    snprintf(d->why, sizeof d->why, "GPU %d: the thread of lane %d has ended", l->gpu, l->id);
+    return LULL_DEV_IO;
+  }
+  if (l->in_use)
+    return LULL_DEV_BAD_CALL;
+  if (device_held_kind(w->kind))
+    return device_held_submit(d, l, w);
+  return device_held_awake(d, l->gpu, l->kind);
+}
+
+/* To the thread of an idle lane. */
+static void give(struct lull_device *d, struct device_lane *l, const struct lull_work *w)
+{
+  pthread_mutex_lock(&d->lock);
+  device_clock(d);
+  l->work = (struct lull_work){0};
+  memcpy(&l->work, w, w->size < sizeof *w ? w->size : sizeof *w);
+  if (w->kind == LULL_WORK_FORWARD)
+    copy_batch(l, w->batch);
+  l->in_use = 1;
+  l->submitted = d->now;
+  l->state = LANE_GIVEN;
+  __atomic_store_n(&l->stop, 0, __ATOMIC_RELAXED);
+  pthread_cond_signal(&l->given);
+  pthread_mutex_unlock(&d->lock);
+}
+
 static int dev_submit(struct lull_device *d, const struct lull_work *w)
 {
   int st = check_work(d, w);
@@ -140,23 +171,9 @@ static int dev_submit(struct lull_device *d, const struct lull_work *w)
     return st;
   note_away(d);
   struct device_lane *l = d->lane[w->lane];
-  pthread_mutex_lock(&d->lock);
-  if (l->dead) {
-    snprintf(d->why, sizeof d->why, "GPU %d: the thread of lane %d has ended", l->gpu, l->id);
-    st = LULL_DEV_IO;
-  } else if (l->state != LANE_IDLE) {
-    st = LULL_DEV_BAD_CALL;
-  } else {
-    device_clock(d);
-    l->work = *w;
-    if (w->kind == LULL_WORK_FORWARD)
-      copy_batch(l, w->batch);
-    l->submitted = d->now;
-    l->state = LANE_GIVEN;
-    __atomic_store_n(&l->stop, 0, __ATOMIC_RELAXED);
-    pthread_cond_signal(&l->given);
-  }
-  pthread_mutex_unlock(&d->lock);
+  st = check_state(d, l, w);
+  if (!st)
+    give(d, l, w);
   return st;
 }
 
@@ -236,7 +253,10 @@ static int collect(struct lull_device *d, struct lull_completion *out, int max)
       out[k] = out[k - 1];
     out[k] = l->done;
     l->state = LANE_IDLE;
+    l->in_use = 0;
     note_completion(d, l);
+    if (device_held_kind(l->work.kind))
+      device_held_told(d, l);
   }
   return n;
 }
@@ -289,7 +309,8 @@ static int dev_reserve(struct lull_device *d, int gpu, int64_t bytes)
 static void dev_release(struct lull_device *d, int gpu, int64_t bytes)
 {
   assert(gpu >= 0 && gpu < d->ngpus && bytes >= 0);
-  assert(bytes <= d->reserved[gpu] - d->gpu[gpu].held_bytes);
+  assert(bytes <= d->reserved[gpu] - d->held[gpu].adapter_bytes -
+                      (d->held[gpu].level == 2 ? 0 : d->gpu[gpu].held_bytes));
   d->reserved[gpu] -= bytes;
 }
 
@@ -330,7 +351,7 @@ static int begin(struct lull_device *d, const struct device_request *r, uint32_t
                              .prompt_tokens = r->prompt,
                              .max_tokens = output,
                              .how = d->o.how,
-                             .adapter = -1};
+                             .adapter = r->version ? r->version->engine_slot : -1};
   q.how.seed = d->o.seed;
   q.how.key = r->key;
   int bad = engine_begin(g->engine, r->id, &q, e);
@@ -351,24 +372,40 @@ static int dev_request(struct lull_device *d, lull_id id, const struct lull_devi
   const struct device_lane *l = lane_of(d, who->lane);
   if (!l || l->kind != LULL_LANE_SERVE || id < 0 || find_request(d, id))
     return LULL_DEV_BAD_CALL;
+  struct device_version *v;
+  int st = device_held_adapter(d, l->gpu, id, LULL_HAS(who, adapter) ? who->adapter : -1, &v);
+  if (st)
+    return st;
   struct device_request *r = malloc(sizeof *r);
   if (!r) {
     base_fail_memory(&e);
-    return refuse(d, LULL_DEV_IO, &e);
+    return device_refuse(d, LULL_DEV_IO, &e);
   }
-  *r = (struct device_request){.id = id, .gpu = l->gpu, .key = who->key, .prompt = who->prompt};
+  *r = (struct device_request){
+      .id = id, .gpu = l->gpu, .key = who->key, .prompt = who->prompt, .version = v};
   if (begin(d, r, who->output, &e)) {
     free(r);
-    return refuse(d, LULL_DEV_IO, &e);
+    return device_refuse(d, LULL_DEV_IO, &e);
   }
   HASH_ADD(hh, d->requests, id, sizeof r->id, r);
   if (!r->hh.tbl) {
     engine_drop(d->gpu[r->gpu].engine, id);
     free(r);
     base_fail_memory(&e);
-    return refuse(d, LULL_DEV_IO, &e);
+    return device_refuse(d, LULL_DEV_IO, &e);
   }
+  if (v)
+    v->users++;
   return LULL_DEV_OK;
+}
+
+/* Out of the engine and of the table. */
+static void drop_request(struct lull_device *d, struct device_request *r)
+{
+  engine_drop(d->gpu[r->gpu].engine, r->id);
+  device_version_leave(d, r->gpu, r->version);
+  HASH_DEL(d->requests, r);
+  free(r);
 }
 
 /* At a run's end its KV may be on its way. */
@@ -401,17 +438,14 @@ static void dev_forget(struct lull_device *d, lull_id id, int how)
   struct device_request *r = find_request(d, id);
   if (!r)
     return;
-  struct engine *en = d->gpu[r->gpu].engine;
   await_copy(d, r);
   if (how == LULL_FORGET_KV) {
-    engine_evict(en, id);
+    engine_evict(d->gpu[r->gpu].engine, id);
     return;
   }
   if (how == LULL_FORGET_FINISHED)
     note_finished(d, r);
-  engine_drop(en, id);
-  HASH_DEL(d->requests, r);
-  free(r);
+  drop_request(d, r);
 }
 
 /* ------------------------------------------------------------------------------- life and death
@@ -437,6 +471,7 @@ static void free_device(struct lull_device *d)
 {
   if (d->away.bin)
     base_hist_free(&d->away);
+  device_held_destroy(d);
   free(d->gpu);
   free(d->reserved);
   free(d);
@@ -462,17 +497,20 @@ struct lull_device *device_create(const struct device_gpu *gpu, int ngpus,
     d->gpu = calloc((size_t)ngpus, sizeof *d->gpu);
     d->reserved = calloc((size_t)ngpus, sizeof *d->reserved);
   }
-  if (!d || !d->gpu || !d->reserved || base_hist_init(&d->away) || init_sync(d)) {
+  if (d && d->gpu && d->reserved) {
+    memcpy(d->gpu, gpu, (size_t)ngpus * sizeof *gpu);
+    for (int i = 0; i < ngpus; i++)
+      d->reserved[i] = gpu[i].held_bytes;
+    d->ngpus = ngpus;
+    d->o = *o;
+  }
+  if (!d || !d->gpu || !d->reserved || device_held_create(d) || base_hist_init(&d->away) ||
+      init_sync(d)) {
     if (d)
       free_device(d);
     base_fail_memory(e);
     return NULL;
   }
-  memcpy(d->gpu, gpu, (size_t)ngpus * sizeof *gpu);
-  for (int i = 0; i < ngpus; i++)
-    d->reserved[i] = gpu[i].held_bytes;
-  d->ngpus = ngpus;
-  d->o = *o;
   return d;
 }
 
@@ -483,13 +521,15 @@ void device_destroy(struct lull_device *d)
   pthread_mutex_lock(&d->lock);
   d->quit = 1;
   pthread_mutex_unlock(&d->lock);
-  for (int i = 0; i < d->nlanes; i++)
+  for (int i = 0; i < d->nlanes; i++) {
+    struct device_version *v = d->lane[i]->version; /* on its way, here or away */
+    int gpu = d->lane[i]->gpu;
     device_lane_close(d->lane[i]);
+    device_version_drop(d, gpu, v);
+  }
   for (struct device_request *r = d->requests, *next; r; r = next) {
     next = r->hh.next;
-    engine_drop(d->gpu[r->gpu].engine, r->id);
-    HASH_DEL(d->requests, r);
-    free(r);
+    drop_request(d, r);
   }
   pthread_cond_destroy(&d->told);
   pthread_mutex_destroy(&d->lock);

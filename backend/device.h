@@ -22,8 +22,14 @@
  * sampling draws: the same in every arm, under every policy, on every number of threads.
  *
  * FAILURES. An engine that fails, or a lane's thread that ends, ends that work with LULL_DEV_IO;
- * `why` tells the text. Lanes of several GPUs, adapters and sleep are LULL_DEV_UNSUPPORTED: the
- * contract's works do not say slots and levels.
+ * `why` tells the text. Lanes of several GPUs are LULL_DEV_UNSUPPORTED.
+ *
+ * ADAPTERS are copied to the engine by the thread of the copy lane; the memory of an older version
+ * is freed in the world's thread, when its last request goes. SLEEP is the serving lane's; that it
+ * cannot be, as when a request has KV on the device, or that an adapter is of another base, ends
+ * the work with LULL_DEV_BAD_CALL and changes nothing. What sleep gives back is the engine's pages
+ * (and weights of which the backend holds a copy), but at most what is reserved beside adapters
+ * and, at level 1, held_bytes. An engine that sleeps when its device goes stays asleep.
  */
 #ifndef BACKEND_DEVICE_H
 #define BACKEND_DEVICE_H
@@ -46,6 +52,7 @@ struct device_gpu {
   struct engine *engine;                /* of the server on it; borrowed */
   uint32_t vocab;                       /* prompts are of tokens below this */
   uint32_t max_seqs;                    /* most rows and chunks of a step */
+  uint32_t adapters;                    /* slots; the engine has one more, for what is on its way */
   int64_t memory_bytes;                 /* the limit */
   int64_t held_bytes;                   /* of these, taken from the start: the weights */
   const struct device_trainer *trainer; /* NULL: it takes no training lane */
@@ -58,11 +65,18 @@ struct device_options {
    * world's thread; NULL: nobody wants them. */
   void (*finished)(void *ctx, uint64_t key, const int32_t *token, uint32_t prompt, uint32_t n);
   void *finished_ctx;
+  /* A version of an adapter for a GPU, by the caller's number, or NULL: there is none. In the
+   * world's thread; the adapter is borrowed until its load is told, or the device goes. NULL:
+   * there are none at all. */
+  const struct adapter *(*adapter)(void *ctx, int gpu, uint64_t version);
+  void *adapter_ctx;
 };
 
 /* What a run was like, for the report. */
 struct device_stats {
   uint64_t steps, copies;
+  uint64_t adapter_loads, slept; /* works that ended well */
+  int64_t slept_bytes;           /* given back, in all */
   uint64_t finished;            /* requests */
   uint64_t tokens;              /* sampled */
   uint64_t digest;              /* of the keys and tokens of what finished, in any order */

@@ -55,6 +55,11 @@ static int do_work(struct device_lane *l, struct lull_completion *c)
     return engine_swap_out(g->engine, l->work.request, &l->error);
   case LULL_WORK_COPY_IN:
     return engine_swap_in(g->engine, l->work.request, &l->error);
+  case LULL_WORK_ADAPTER_LOAD:
+  case LULL_WORK_ADAPTER_DROP:
+  case LULL_WORK_WEIGHTS_LOAD:
+  case LULL_WORK_WEIGHTS_DROP:
+    return device_held_work(l);
   case LULL_WORK_TRAIN_MICRO:
     return micro_step(l, c);
   default:
@@ -117,7 +122,8 @@ static void work_on(struct device_lane *l)
     struct lull_completion c = {
         .tag = l->work.tag, .lane = l->id, .kind = l->work.kind, .final = 1};
     if (do_work(l, &c))
-      c.status = LULL_DEV_IO;
+      c.status = device_held_kind(l->work.kind) && l->error.code == BASE_INPUT ? LULL_DEV_BAD_CALL
+                                                                                : LULL_DEV_IO;
     pthread_mutex_lock(&d->lock);
     finish(l, &c);
   }

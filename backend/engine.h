@@ -10,9 +10,9 @@
  *   engine_drop(en, 7);
  *
  * THREADS. One thread steps; another may at the same time call engine_swap_out and engine_swap_in
- * for sequences that are in no step. begin, drop, evict and the adapter calls are made by one
- * thread and may run beside both (a lock guards the tables). A sequence of a step under way is not
- * touched.
+ * for sequences that are in no step, and load and drop adapters. begin, drop and evict are made by
+ * one thread, which may drop adapters too, and run beside both (a lock guards the tables). A
+ * sequence of a step under way is not touched. Sleep and wake are calls of the stepping thread.
  */
 #ifndef BACKEND_ENGINE_H
 #define BACKEND_ENGINE_H
@@ -108,6 +108,8 @@ void engine_check(const struct engine *en);
  * with the slot's older version keep it to their end. BASE_INPUT: of another base; BASE_ENV: no
  * slot. */
 int engine_adapter_load(struct engine *en, int slot, const struct adapter *a, struct base_error *e);
+/* What it takes of the backend's memory. Pure. */
+int64_t engine_adapter_bytes(const struct engine *en, const struct adapter *a);
 void engine_adapter_drop(struct engine *en, int slot);
 
 /* Sleep: level 1 gives back the pages (all sequences must be gone or swapped out), level 2 the

@@ -104,6 +104,12 @@ static size_t measure(const struct engine *en, const struct adapter *a, size_t *
   return bytes + ALIGN;
 }
 
+int64_t engine_adapter_bytes(const struct engine *en, const struct adapter *a)
+{
+  size_t largest;
+  return (int64_t)measure(en, a, &largest);
+}
+
 static void place_all(struct engine *en, const struct adapter *a, struct adapter_version *v,
                       void *host)
 {

@@ -33,6 +33,7 @@ liblull_a_SOURCES += \
   %D%/cpu/vec_scalar.inc \
   %D%/device.c \
   %D%/device.h \
+  %D%/device_held.c \
   %D%/device_inner.h \
   %D%/device_lane.c \
   %D%/draw.c \

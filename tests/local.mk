@@ -55,6 +55,7 @@ suites = \
 # The suites of the engine, which run under ThreadSanitizer too: `make check-engine`.
 engine_suites = \
   %D%/check_device \
+  %D%/check_device_adapters \
   %D%/check_device_train \
   %D%/check_device_world \
   %D%/check_engine \

@@ -269,3 +269,33 @@ const int32_t *engine_tokens(const struct engine *en, int32_t seq, uint32_t *n)
   unlock(en);
   return token;
 }
+
+/* It has no slots, and does not sleep. */
+int64_t engine_adapter_bytes(const struct engine *en, const struct adapter *a)
+{
+  (void)en, (void)a;
+  return 0;
+}
+
+int engine_adapter_load(struct engine *en, int slot, const struct adapter *a, struct base_error *e)
+{
+  (void)en, (void)a;
+  return base_fail(e, BASE_ENV, "there is no adapter slot %d", slot);
+}
+
+void engine_adapter_drop(struct engine *en, int slot)
+{
+  (void)en, (void)slot;
+}
+
+int64_t engine_sleep(struct engine *en, int level, struct base_error *e)
+{
+  (void)en;
+  return base_fail(e, BASE_ENV, "the toy has no sleep of level %d", level);
+}
+
+int64_t engine_wake(struct engine *en, struct base_error *e)
+{
+  (void)en;
+  return base_fail(e, BASE_ENV, "the toy does not sleep");
+}

@@ -36,8 +36,8 @@
  * SLEEP is work of the SERVE lane: it takes the server's own time, and a lane that sleeps or wakes
  * takes no step. Level 1 gives back the memory of KV, level 2 that of weights too. No request may
  * have KV on the GPU then, and no copy of KV may be under way, nor, at level 2, training. From the
- * submit of sleep to the told end of waking neither steps nor copies of KV are taken, and at level 2
- * no training; requests and adapters are.
+ * submit of sleep to the told end of waking neither steps nor copies of KV are taken, and at level
+ * 2 no training; requests and adapters are.
  *
  * What both take and give back counts as GPU memory beside reserve(): a load or a wake takes its
  * bytes at its submit, which fails with LULL_DEV_NO_MEMORY; what a version takes is given back when
