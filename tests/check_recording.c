@@ -297,6 +297,88 @@ START_TEST(other_runs)
 }
 END_TEST
 
+/* -------------------------------------------------------------------- adapters and sleep ---- */
+
+static int yes_submit(struct lull_device *d, const struct lull_work *w)
+{
+  (void)d, (void)w;
+  return LULL_DEV_OK;
+}
+
+static int yes_request(struct lull_device *d, lull_id id, const struct lull_device_request *who)
+{
+  (void)d, (void)id, (void)who;
+  return LULL_DEV_OK;
+}
+
+static void yes_forget(struct lull_device *d, lull_id id, int how)
+{
+  (void)d, (void)id, (void)how;
+}
+
+/* Takes everything. */
+static const struct lull_device_ops yes_ops = {.size = sizeof yes_ops,
+                                               .abi = LULL_DEVICE_ABI,
+                                               .submit = yes_submit,
+                                               .request = yes_request,
+                                               .forget = yes_forget};
+
+static const struct lull_work a_load = {.size = sizeof a_load,
+                                        .kind = LULL_WORK_ADAPTER_LOAD,
+                                        .lane = 1,
+                                        .slot = 2,
+                                        .version = UINT64_MAX};
+static const struct lull_work a_sleep = {
+    .size = sizeof a_sleep, .kind = LULL_WORK_WEIGHTS_DROP, .level = 2};
+static const struct lull_device_request a_request = {
+    .size = sizeof a_request, .key = 1, .prompt = 3, .output = 4, .adapter = 2};
+
+/* Call i of three, with one of them changed or (-1) none. */
+static int call(const struct lull_device_ops *ops, struct lull_device *dev, int i, int change)
+{
+  struct lull_work load = a_load, sleep = a_sleep;
+  struct lull_device_request who = a_request;
+  load.version -= change == 0;
+  load.slot += change == 1;
+  sleep.level -= change == 2;
+  who.adapter = change == 3 ? -1 : change == 4 ? 1 : 2;
+  return i == 0   ? ops->submit(dev, &load)
+         : i == 1 ? ops->submit(dev, &sleep)
+                  : ops->request(dev, 5, &who);
+}
+
+/* A replay tells slots, levels and versions apart. */
+START_TEST(adapters_and_sleep)
+{
+  static const int fails_at[] = {0, 0, 1, 2, 2};
+  const struct recording_run run = {.arm = "a", .candidate = "", .seed = 1, .plan = "0123abcd"};
+  const char *path = scratch_path("adapters.lull");
+  struct base_error e = {0};
+  struct lull_device *dev;
+  const struct lull_device_ops *ops;
+  struct recorder *rec = open_recorder(path);
+  ck_assert_int_eq(recorder_begin(rec, &run, NULL, &yes_ops, &dev, &ops, &e), 0);
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq(call(ops, dev, i, -1), 0);
+  ck_assert_int_eq(recorder_end(rec, &e), 0);
+  close_recorder(rec);
+  struct replay *rp = replay_open(path, "s", &e);
+  ck_assert_msg(rp != NULL, "%s", e.text);
+  for (int change = -1; change < 5; change++) {
+    ck_assert_int_eq(replay_begin(rp, &run, &dev, &ops, &e), 0);
+    for (int i = 0; i < 3; i++) {
+      int differs = change >= 0 && i >= fails_at[change];
+      ck_assert_int_eq(call(ops, dev, i, change), differs ? LULL_DEV_DIFFERS : 0);
+      if (differs)
+        break;
+    }
+    if (change < 0)
+      ck_assert_msg(!replay_end(rp, &e), "%s", e.text);
+  }
+  replay_close(rp);
+}
+END_TEST
+
 START_TEST(nothing_is_left_behind)
 {
   struct base_error e = {0};
@@ -320,6 +402,7 @@ int main(void)
   tcase_add_test(t, bad_recordings);
   tcase_add_test(t, impossible_answers);
   tcase_add_test(t, other_runs);
+  tcase_add_test(t, adapters_and_sleep);
   tcase_add_test(t, nothing_is_left_behind);
   suite_add_tcase(suite, t);
   return suite_run(suite);
