@@ -545,41 +545,6 @@ START_TEST(contexts_beyond_the_model)
 }
 END_TEST
 
-START_TEST(computed_tokens_are_taken_as_such_once)
-{
-  struct base_error e = {0};
-  struct weights *w = fixture_weights("qwen3", TENSOR_BF16);
-  struct ops *ops = fixture_ops(TENSOR_BF16, 1, NULL);
-  const struct engine_options o = {.block_tokens = 4, .pages = 3, .max_tokens = 16, .max_seqs = 2};
-  struct engine *en = engine_create(w, ops, &o, &e);
-  const int32_t prompt[16] = {1, 2, 3};
-  const struct engine_request r = {
-      .prompt = prompt, .prompt_tokens = 16, .max_tokens = 1, .how = {.top_p = 1}, .adapter = -1};
-  ck_assert_good(engine_begin(en, 0, &r, &e), &e);
-  ck_assert_int_eq(engine_assume(en, 1, 4, &e), -1); /* there is none */
-  ck_assert_int_eq(e.code, BASE_INPUT);
-  e = (struct base_error){0};
-  ck_assert_int_eq(engine_assume(en, 0, 16, &e), -1); /* nothing would be left to compute */
-  ck_assert_int_eq(e.code, BASE_INPUT);
-  e = (struct base_error){0};
-  ck_assert_int_eq(engine_assume(en, 0, 13, &e), -1); /* four pages */
-  ck_assert_int_eq(e.code, BASE_ENV);
-  ck_assert_uint_eq(engine_free_pages(en), 3);
-  ck_assert_good(engine_assume(en, 0, 5, &e), &e);
-  ck_assert_uint_eq(engine_free_pages(en), 1);
-  ck_assert_uint_eq(engine_kv_tokens(en, 0), 5);
-  engine_check(en);
-  e = (struct base_error){0};
-  ck_assert_int_eq(engine_assume(en, 0, 5, &e), -1); /* it has pages */
-  ck_assert_int_eq(e.code, BASE_INPUT);
-  engine_drop(en, 0);
-  ck_assert_uint_eq(engine_free_pages(en), 3);
-  engine_destroy(en);
-  cpu_ops_destroy(ops);
-  weights_free(w);
-}
-END_TEST
-
 static Suite *calibrate_suite(void)
 {
   Suite *s = suite_create("calibrate");
@@ -605,7 +570,6 @@ static Suite *calibrate_suite(void)
   tcase_add_checked_fixture(t, scratch_open, scratch_close);
   tcase_add_loop_test(t, steps_of_the_engine_are_timed, 0, 2);
   tcase_add_test(t, contexts_beyond_the_model);
-  tcase_add_test(t, computed_tokens_are_taken_as_such_once);
   suite_add_tcase(s, t);
   return s;
 }

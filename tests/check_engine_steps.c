@@ -530,6 +530,41 @@ START_TEST(swaps_beside_steps)
 }
 END_TEST
 
+START_TEST(computed_tokens_are_taken_as_such_once)
+{
+  struct base_error e = {0};
+  struct weights *w = fixture_weights("qwen3", TENSOR_BF16);
+  struct ops *mine = fixture_ops(TENSOR_BF16, 1, NULL);
+  const struct engine_options o = {.block_tokens = 4, .pages = 3, .max_tokens = 16, .max_seqs = 2};
+  struct engine *own = engine_create(w, mine, &o, &e);
+  const int32_t prompt[16] = {1, 2, 3};
+  const struct engine_request r = {
+      .prompt = prompt, .prompt_tokens = 16, .max_tokens = 1, .how = {.top_p = 1}, .adapter = -1};
+  ck_assert_good(engine_begin(own, 0, &r, &e), &e);
+  ck_assert_int_eq(engine_assume(own, 1, 4, &e), -1); /* there is none */
+  ck_assert_int_eq(e.code, BASE_INPUT);
+  e = (struct base_error){0};
+  ck_assert_int_eq(engine_assume(own, 0, 16, &e), -1); /* nothing would be left to compute */
+  ck_assert_int_eq(e.code, BASE_INPUT);
+  e = (struct base_error){0};
+  ck_assert_int_eq(engine_assume(own, 0, 13, &e), -1); /* four pages */
+  ck_assert_int_eq(e.code, BASE_ENV);
+  ck_assert_uint_eq(engine_free_pages(own), 3);
+  ck_assert_good(engine_assume(own, 0, 5, &e), &e);
+  ck_assert_uint_eq(engine_free_pages(own), 1);
+  ck_assert_uint_eq(engine_kv_tokens(own, 0), 5);
+  engine_check(own);
+  e = (struct base_error){0};
+  ck_assert_int_eq(engine_assume(own, 0, 5, &e), -1); /* it has pages */
+  ck_assert_int_eq(e.code, BASE_INPUT);
+  engine_drop(own, 0);
+  ck_assert_uint_eq(engine_free_pages(own), 3);
+  engine_destroy(own);
+  cpu_ops_destroy(mine);
+  weights_free(w);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("engine_steps");
@@ -549,6 +584,9 @@ int main(void)
   tcase_add_test(t, foreign_adapters);
   tcase_add_test(t, sleeping);
   tcase_add_test(t, swaps_beside_steps);
+  suite_add_tcase(s, t);
+  t = tcase_create("assumed");
+  tcase_add_test(t, computed_tokens_are_taken_as_such_once);
   suite_add_tcase(s, t);
   return suite_run(s);
 }
