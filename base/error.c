@@ -17,6 +17,17 @@ static void copy_name(char *to, size_t size, const char *name)
     snprintf(to, size, "...%s", name + n - (size - 4));
 }
 
+/* A failure is told on one line; what it quotes may hold anything that a terminal would obey. */
+static void one_line(char *text)
+{
+  size_t n = strlen(text);
+  while (n && text[n - 1] == '\n')
+    text[--n] = 0;
+  for (; *text; text++)
+    if ((unsigned char)*text < ' ' || *text == 127)
+      *text = '?';
+}
+
 /* Fills `e` whatever it holds. */
 static void fill(struct base_error *e, int code, const char *file, unsigned line, const char *fmt,
                  va_list ap)
@@ -29,9 +40,7 @@ static void fill(struct base_error *e, int code, const char *file, unsigned line
     copy_name(e->file, sizeof e->file, file);
   if (vsnprintf(e->text, sizeof e->text, fmt, ap) < 0)
     snprintf(e->text, sizeof e->text, "(no text: the message could not be written)");
-  size_t n = strlen(e->text);
-  while (n && e->text[n - 1] == '\n')
-    e->text[--n] = 0;
+  one_line(e->text);
 }
 
 int base_vfail_at(struct base_error *e, int code, const char *file, unsigned line, const char *fmt,

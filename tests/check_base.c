@@ -19,6 +19,14 @@
 
 /* ----------------------------------------------------------------------------------- errors --- */
 
+START_TEST(error_is_one_line)
+{
+  struct base_error e = {0};
+  base_fail(&e, BASE_INPUT, "the key \"%s\"\n", "a\nb\033[2J\x7f\tü");
+  ck_assert_str_eq(e.text, "the key \"a?b?[2J??ü\"");
+}
+END_TEST
+
 START_TEST(error_first_wins)
 {
   struct base_error e = {0};
@@ -390,6 +398,7 @@ static TCase *error_case(void)
 {
   TCase *t = tcase_create("error");
   tcase_add_test(t, error_first_wins);
+  tcase_add_test(t, error_is_one_line);
   tcase_add_test(t, error_errno_and_long_names);
   tcase_add_test(t, error_lists);
   tcase_add_test(t, error_nearest);
