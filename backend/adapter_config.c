@@ -135,7 +135,6 @@ static double alpha_of(float scale, uint32_t rank)
 
 int adapter_config_write(const char *path, const struct adapter_config *c, struct base_error *e)
 {
-  struct base_outfile out;
   double alpha = alpha_of(c->scale, c->rank);
   json_t *targets = json_array();
   for (int i = 0; i < LORA_TARGETS; i++)
@@ -147,14 +146,5 @@ int adapter_config_write(const char *path, const struct adapter_config *c, struc
       alpha == nearbyint(alpha) ? json_integer((json_int_t)alpha) : json_real(alpha), "peft_type",
       "LORA", "r", (int)c->rank, "target_modules", targets, "task_type", "CAUSAL_LM", "use_dora", 0,
       "use_rslora", 0);
-  if (!o)
-    return base_fail_memory(e);
-  int bad = base_outfile_open(&out, path, e);
-  if (!bad) {
-    json_dumpf(o, out.f, JSON_INDENT(2) | JSON_SORT_KEYS);
-    fputc('\n', out.f);
-    bad = base_outfile_commit(&out, e);
-  }
-  json_decref(o);
-  return bad;
+  return fields_write(path, o, e);
 }

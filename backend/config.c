@@ -275,7 +275,7 @@ int config_read(const char *path, struct config *c, struct base_error *e)
   return bad;
 }
 
-/* -------------------------------------------------------------------------------- writing ---- */
+/* ----------------------------------------------------------------------------- writing ---- */
 
 static json_t *eos_json(const struct config *c)
 {
@@ -326,21 +326,10 @@ static json_t *config_json(const struct config *c)
 
 int config_write(const char *path, const struct config *c, struct base_error *e)
 {
-  struct base_outfile out;
-  json_t *o = config_json(c);
-  if (!o)
-    return base_fail_memory(e);
-  int bad = base_outfile_open(&out, path, e);
-  if (!bad) {
-    json_dumpf(o, out.f, JSON_INDENT(2) | JSON_SORT_KEYS);
-    fputc('\n', out.f);
-    bad = base_outfile_commit(&out, e);
-  }
-  json_decref(o);
-  return bad;
+  return fields_write(path, config_json(c), e);
 }
 
-/* --------------------------------------------------------------------------------- counts ---- */
+/* ------------------------------------------------------------------------------ counts ---- */
 
 int64_t config_parameters(const struct config *c)
 {

@@ -448,9 +448,7 @@ static void dev_forget(struct lull_device *d, lull_id id, int how)
   drop_request(d, r);
 }
 
-/* ------------------------------------------------------------------------------- life and death
- * ---
- */
+/* ------------------------------------------------------------------------- life and death ---- */
 
 /* Conditions wait by the clock that tells the time. */
 static int init_sync(struct lull_device *d)

@@ -123,7 +123,7 @@ static void work_on(struct device_lane *l)
         .tag = l->work.tag, .lane = l->id, .kind = l->work.kind, .final = 1};
     if (do_work(l, &c))
       c.status = device_held_kind(l->work.kind) && l->error.code == BASE_INPUT ? LULL_DEV_BAD_CALL
-                                                                                : LULL_DEV_IO;
+                                                                               : LULL_DEV_IO;
     pthread_mutex_lock(&d->lock);
     finish(l, &c);
   }
@@ -138,9 +138,7 @@ static void *run(void *lane)
   return NULL;
 }
 
-/* ------------------------------------------------------------------------------- life and death
- * ---
- */
+/* ------------------------------------------------------------------------- life and death ---- */
 
 static void free_lane(struct device_lane *l)
 {

@@ -57,6 +57,21 @@ json_t *fields_get(const struct fields *f, const char *key)
   return json_is_null(value) ? NULL : value;
 }
 
+int fields_write(const char *path, json_t *object, struct base_error *e)
+{
+  struct base_outfile out;
+  if (!object)
+    return base_fail_memory(e);
+  int bad = base_outfile_open(&out, path, e);
+  if (!bad) {
+    json_dumpf(object, out.f, JSON_INDENT(2) | JSON_SORT_KEYS);
+    fputc('\n', out.f);
+    bad = base_outfile_commit(&out, e);
+  }
+  json_decref(object);
+  return bad;
+}
+
 int fields_missing(const struct fields *f, const char *key)
 {
   return base_fail_at(f->e, BASE_INPUT, f->file, 0, "there is no '%s'", key);

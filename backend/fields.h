@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Members of a JSON object by key and kind, as configurations need them. A member that is null
+ * JSON objects of configurations: read, written, and members by key and kind. A member that is null
  * counts as missing. Every refusal is BASE_INPUT and names file, key, value and what is allowed.
  *
  *   json_t *root = fields_read("config.json", &e);
@@ -25,6 +25,9 @@ struct fields {
 /* The object that a file, or a text, is; no key may be there twice. NULL on failure. */
 json_t *fields_read(const char *path, struct base_error *e);
 json_t *fields_parse(const char *text, size_t size, const char *name, struct base_error *e);
+/* Writes an object, keys in order: the file is whole or not there. The object is consumed; NULL, as
+ * jansson gives it where there is no memory, is BASE_ENV. */
+int fields_write(const char *path, json_t *object, struct base_error *e);
 
 /* The getters return 1 with *to set, 0 with *to as it was if the member is missing, -1 if it is
  * wrong. Bounds are inclusive. */

@@ -30,9 +30,7 @@ struct cli_device {
   struct lull_device *inner; /* of the run under way; sim, cpu */
 };
 
-/* ---------------------------------------------------------------------------------------- runs
- * ----
- */
+/* ----------------------------------------------------------------------------------- runs ---- */
 
 /* The device that computes, without a recorder. */
 static int open_inner(struct cli_device *d, const struct experiment_place *place,
@@ -113,9 +111,7 @@ static int close_run(void *ctx, struct lull_device *dev, int ended, struct base_
   return bad || (whole && worse) ? -1 : 0;
 }
 
-/* ------------------------------------------------------------------------------------- opening
- * ----
- */
+/* -------------------------------------------------------------------------------- opening ---- */
 
 static int find_kind(const char *name, struct base_error *e)
 {

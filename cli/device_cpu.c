@@ -40,9 +40,7 @@ struct device_cpu {
   uint32_t ntrained;
 };
 
-/* ---------------------------------------------------------------------- what the engine has not
- * ----
- */
+/* ---------------------------------------------------------------- what the engine has not ---- */
 
 static int refuse(const struct scenario *s, const struct scenario_arm *arm, const char *server,
                   const char *what, struct base_error *e)
@@ -104,9 +102,7 @@ static int check_arms(struct device_cpu *m, const struct scenario *s, const char
   return 0;
 }
 
-/* ------------------------------------------------------------------------------------- opening
- * ----
- */
+/* -------------------------------------------------------------------------------- opening ---- */
 
 static int open_ops(struct device_cpu *m, const struct cli_options *o, struct base_error *e)
 {
@@ -201,9 +197,7 @@ void device_cpu_close(struct device_cpu *m)
   free(m);
 }
 
-/* ---------------------------------------------------------------------------------------- runs
- * ----
- */
+/* ----------------------------------------------------------------------------------- runs ---- */
 
 static void close_engines(struct device_cpu *m)
 {

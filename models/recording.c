@@ -201,9 +201,7 @@ static const struct lull_device_ops plain_ops = {RECORDER_OPS};
 static const struct lull_device_ops rows_ops = {RECORDER_OPS, .request = rec_request,
                                                 .forget = rec_forget};
 
-/* ------------------------------------------------------------------------------------- the file
- * ---
- */
+/* ------------------------------------------------------------------------------- the file ---- */
 
 struct recorder *recorder_open(const char *path, const char *scenario, const char *device,
                                struct base_error *e)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* LoRA adapters: configurations, round trips, and adapters of another base, rank or kind. */
-#include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/adapter.h"
 #include "backend/safetensors.h"
+#include "tests/changed_json.h"
 #include "tests/suite.h"
 #include "tests/tiny_model.h"
 
@@ -25,7 +26,7 @@ static void said(const char *what)
   ck_assert_msg(strstr(e.text, what) != NULL, "'%s' is not in '%s'", what, e.text);
 }
 
-/* --------------------------------------------------------------------------- configuration ---- */
+/* ------------------------------------------------------------------------ configuration ---- */
 
 /* What PEFT writes, with one member set, or removed if it is null. */
 static int parse(const char *change, struct adapter_config *c)
@@ -39,22 +40,10 @@ static int parse(const char *change, struct adapter_config *c)
       "\"modules_to_save\": null, \"peft_type\": \"LORA\", \"r\": 16, \"rank_pattern\": {},"
       "\"revision\": null, \"target_modules\": [\"v_proj\", \"q_proj\"], \"task_type\":"
       "\"CAUSAL_LM\", \"use_dora\": false, \"use_rslora\": false}";
-  json_t *o = json_loads(text, 0, NULL), *with = json_loads(change, 0, NULL), *value;
-  const char *key;
-  ck_assert(o && with);
-  json_object_foreach(with, key, value)
-  {
-    if (json_is_null(value))
-      json_object_del(o, key);
-    else
-      json_object_set(o, key, value);
-  }
-  char *changed = json_dumps(o, 0);
+  char *changed = changed_json(text, change);
   e = (struct base_error){0};
   int bad = adapter_config_parse(changed, strlen(changed), "a.json", c, &e);
   free(changed);
-  json_decref(with);
-  json_decref(o);
   return bad;
 }
 
@@ -109,7 +98,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* ----------------------------------------------------------------------------------- files ---- */
+/* -------------------------------------------------------------------------------- files ---- */
 
 static struct adapter *made(uint32_t rank, float alpha, unsigned targets, int dtype)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* config.json: the three families, what is refused and how it is said, counts, round trips. */
-#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/config.h"
+#include "tests/changed_json.h"
 #include "tests/scratch.h"
 #include "tests/suite.h"
 
@@ -32,22 +33,10 @@ static struct base_error e;
 /* Parses `text` with the members of `change` set; a member that is null there is removed. */
 static int parse(const char *text, const char *change, struct config *c)
 {
-  json_t *o = json_loads(text, 0, NULL), *with = json_loads(change, 0, NULL), *value;
-  const char *key;
-  ck_assert(o && with);
-  json_object_foreach(with, key, value)
-  {
-    if (json_is_null(value))
-      json_object_del(o, key);
-    else
-      json_object_set(o, key, value);
-  }
-  char *changed = json_dumps(o, 0);
+  char *changed = changed_json(text, change);
   e = (struct base_error){0};
   int bad = config_parse(changed, strlen(changed), "c.json", c, &e);
   free(changed);
-  json_decref(with);
-  json_decref(o);
   return bad;
 }
 

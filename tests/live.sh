@@ -5,6 +5,7 @@
 set -u
 srcdir=${srcdir:-.}
 . "$srcdir/tests/tap.sh"
+. "$srcdir/tests/real.sh"
 
 : "${LULL:?must name the program}"
 scenario=$srcdir/scenarios/ci-live-batch-cpu.xml
@@ -21,14 +22,6 @@ requests() {
   awk -F, -v arm="$1" '$1 == arm { n++; done += $17 == "finished"; tokens += $13
     bad += ($17 == "finished") != ($12 == $13) || $8 < $7 || $9 <= $8 || $10 < $9 }
     END { print n + 0, done + 0, tokens + 0, bad + 0 }' "$scratch/requests.csv"
-}
-
-# The same but for the device, which is another.
-same_results() { # JSON JSON
-  for f in "$1" "$2"; do
-    sed '/^ "device": {/,/^ },*$/d' "$f" >"$f.rest"
-  done
-  cmp "$1.rest" "$2.rest" >"$scratch/differ" 2>&1
 }
 
 "$LULL" models init tiny --seed 1 -o "$scratch/tiny" >"$out" 2>&1
@@ -158,14 +151,7 @@ fi
 # ---------------------------------------------------------------------------------------- a signal ----
 "$LULL" run "$scenario" --device cpu --weights "$scratch/tiny" --threads 1 \
   --record "$scratch/none.lull" --json "$scratch/part.json" >"$out" 2>"$scratch/err" &
-pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do # it has begun to record
-  ls "$scratch"/none.lull.tmp* >/dev/null 2>&1 && break
-  sleep 0.5
-done
-sleep 0.5
-kill -INT $pid
-wait $pid
+interrupt $! "$scratch/none.lull"
 code=$?
 [ $code = 5 ] && grep -q '^PARTIAL' "$out" && grep -q '"partial": true' "$scratch/part.json"
 check 'SIGINT: the ledger is closed, the results are partial, exit 5' $? "$scratch/err"

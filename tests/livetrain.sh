@@ -6,6 +6,7 @@
 set -u
 srcdir=${srcdir:-.}
 . "$srcdir/tests/tap.sh"
+. "$srcdir/tests/real.sh"
 
 : "${LULL:?must name the program}"
 scenario=$srcdir/scenarios/ci-train-cpu.xml
@@ -25,13 +26,6 @@ counted() { # ARM: micro-steps of its job in the world
 requests() {
   awk -F, -v arm="$1" '$1 == arm { n++; done += $17 == "finished" && $12 == $13 }
     END { print n + 0, done + 0 }' "$scratch/requests.csv"
-}
-# The same but for the device, which is another.
-same_results() { # JSON JSON
-  for f in "$1" "$2"; do
-    sed '/^ "device": {/,/^ },*$/d' "$f" >"$f.rest"
-  done
-  cmp "$1.rest" "$2.rest" >"$scratch/differ" 2>&1
 }
 on_cpu() { # OPTION...
   "$LULL" run "$@" --device cpu --weights "$scratch/tiny" --threads 1 >"$out" 2>"$scratch/err"
@@ -152,14 +146,7 @@ on_cpu "$scenario" --adapters "$scratch/none/there"
 check 'a folder that cannot be made is told before anything runs' $? "$scratch/err"
 "$LULL" run "$scenario" --arm shared --set 's:run/@window=100s' --device cpu \
   --weights "$scratch/tiny" --threads 1 --record "$scratch/none.lull" >"$out" 2>"$scratch/err" &
-pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do # it has begun to record
-  ls "$scratch"/none.lull.tmp* >/dev/null 2>&1 && break
-  sleep 0.5
-done
-sleep 0.5
-kill -INT $pid
-wait $pid
+interrupt $! "$scratch/none.lull"
 [ $? = 5 ] && grep -q '^PARTIAL' "$out" && [ "$(trained shared 2)" = - ]
 check 'SIGINT: how far it came, and no loss of it; exit 5' $? "$out"
 done_testing

@@ -75,6 +75,7 @@ check-engine:
 # What several suites stand on: the naive world, random scenarios, a policy that is nasty.
 check_LIBRARIES = libtesting.a
 libtesting_a_SOURCES = \
+  %D%/changed_json.h \
   %D%/engine_fixture.c \
   %D%/engine_fixture.h \
   %D%/engine_requests.c \
@@ -298,7 +299,7 @@ fuzz:
 	@echo "configure a build with CC=clang and --enable-fuzzing first" >&2; exit 1
 endif
 
-EXTRA_DIST += $(scripts) %D%/limits.h %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/fixtures %D%/policies %D%/fuzz/corpus \
+EXTRA_DIST += $(scripts) %D%/limits.h %D%/real.sh %D%/tap.sh %D%/installcheck.sh %D%/mutants %D%/cli %D%/data %D%/fixtures %D%/policies %D%/fuzz/corpus \
   %D%/pages/closedloop.awk %D%/pages/closedloop.sh %D%/pages/holdout.sh %D%/pages/validate.sh \
   %D%/bench/page.sh %D%/bench/table.sh %D%/bench/instructions.sh %D%/bench/instructions.csv
 

@@ -152,9 +152,7 @@ static struct world_config config_of(struct stage *s, const struct world_server 
                                .log_ctx = s};
 }
 
-/* -------------------------------------------------------------------------------- a late device
- * ---
- */
+/* -------------------------------------------------------------------------- a late device ---- */
 
 static lull_time grid_ps; /* of the one that runs */
 
