@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { SUB_BINS = 1 << BASE_HIST_SUB };
 
@@ -41,12 +42,10 @@ void base_sort_int64(int64_t *x, size_t n)
     qsort(x, n, sizeof *x, by_value);
 }
 
-static unsigned bin_of(uint64_t v)
+static inline unsigned bin_of(uint64_t v)
 {
-  if (v < SUB_BINS)
-    return (unsigned)v;
-  unsigned shift = 63u - BASE_HIST_SUB - (unsigned)__builtin_clzll(v);
-  return ((shift + 1) << BASE_HIST_SUB) + (unsigned)((v >> shift) - SUB_BINS);
+  unsigned shift = 63u - BASE_HIST_SUB - (unsigned)__builtin_clzll(v | SUB_BINS);
+  return (shift << BASE_HIST_SUB) + (unsigned)(v >> shift);
 }
 
 /* Least value of a bin, and how many values it holds. */
@@ -93,13 +92,6 @@ void base_hist_add(struct base_hist *h, int64_t value, uint64_t weight)
   h->sum += (base_int128)value * weight;
 }
 
-/* Terms start + i*inc, i < count, that do not pass 2^63 - 1; inc >= 1. */
-static uint64_t terms_in_range(int64_t start, int64_t inc, uint64_t count)
-{
-  uint64_t fit = (uint64_t)(INT64_MAX - start) / (uint64_t)inc + 1;
-  return fit < count ? fit : count;
-}
-
 /* Puts `count` terms, none past 2^63 - 1, into their bins. Where terms lie closer than bins are
  * wide, every bin after a first one has width / inc of them, or one more. */
 static void spread(struct base_hist *h, uint64_t value, uint64_t inc, uint64_t count,
@@ -132,6 +124,7 @@ static void spread(struct base_hist *h, uint64_t value, uint64_t inc, uint64_t c
 void base_hist_series(struct base_hist *h, int64_t start, int64_t inc, uint64_t count,
                       uint64_t weight)
 {
+  uint64_t k = count, way;
   start = start < 0 ? 0 : start;
   if (!count || !weight)
     return;
@@ -139,13 +132,19 @@ void base_hist_series(struct base_hist *h, int64_t start, int64_t inc, uint64_t 
     base_hist_add(h, start, count * weight);
     return;
   }
-  uint64_t k = terms_in_range(start, inc, count);
-  widen(h, start, start + (int64_t)(k - 1) * inc);
-  spread(h, (uint64_t)start, (uint64_t)inc, k, weight);
+  if (__builtin_mul_overflow(count - 1, (uint64_t)inc, &way) || way > (uint64_t)INT64_MAX - start) {
+    k = (uint64_t)(INT64_MAX - start) / (uint64_t)inc + 1;
+    way = (k - 1) * (uint64_t)inc;
+    base_hist_add(h, INT64_MAX, (count - k) * weight);
+  }
+  uint64_t first = (uint64_t)start, last = first + way, i = bin_of(first);
+  widen(h, start, (int64_t)last);
+  if (bin_of(last) == i)
+    h->bin[i] += k * weight;
+  else
+    spread(h, first, (uint64_t)inc, k, weight);
   h->n += k * weight;
-  base_int128 pairs = (base_int128)k * (k - 1) / 2;
-  h->sum += ((base_int128)start * k + pairs * inc) * weight;
-  base_hist_add(h, INT64_MAX, (count - k) * weight);
+  h->sum += (base_int128)((unsigned __int128)(first + last) * (k * weight) >> 1);
 }
 
 void base_hist_merge(struct base_hist *into, const struct base_hist *from)
@@ -153,7 +152,7 @@ void base_hist_merge(struct base_hist *into, const struct base_hist *from)
   if (!from->n)
     return;
   widen(into, from->min, from->max);
-  for (unsigned i = 0; i < BASE_HIST_BINS; i++)
+  for (unsigned i = bin_of((uint64_t)from->min); i <= bin_of((uint64_t)from->max); i++)
     into->bin[i] += from->bin[i];
   into->n += from->n;
   into->sum += from->sum;
@@ -188,13 +187,39 @@ double base_hist_percentile(const struct base_hist *h, double p)
 
 /* ---------------------------------------------------------------------------------- samples -- */
 
+/* From so many values on there is room for all at once. */
+enum { MANY = 1 << 16, LARGE_PAGE = 1 << 21 };
+
+/* What is not written takes no memory; in large pages what is takes few faults. */
+static int64_t *room_for_all(void)
+{
+  size_t bytes = BASE_SAMPLE_EXACT * sizeof(int64_t);
+  int64_t *x = aligned_alloc(LARGE_PAGE, bytes);
+#ifdef MADV_HUGEPAGE
+  if (x)
+    (void)madvise(x, bytes, MADV_HUGEPAGE); /* only advice */
+#endif
+  return x;
+}
+
+/* n: at most BASE_SAMPLE_EXACT. */
 static int reserve(struct base_sample *s, size_t n)
 {
   if (n <= s->cap)
     return 0;
-  size_t cap = s->cap ? 2 * s->cap : 64;
-  cap = cap < n ? n : cap;
-  int64_t *x = realloc(s->x, cap * sizeof *x);
+  size_t cap = BASE_SAMPLE_EXACT;
+  int64_t *x;
+  if (n > MANY) {
+    x = room_for_all();
+    for (uint64_t i = 0; x && i < s->n; i++)
+      x[i] = s->x[i];
+    if (x)
+      free(s->x);
+  } else {
+    cap = 2 * s->cap > 64 ? 2 * s->cap : 64;
+    cap = cap < n ? n : cap;
+    x = realloc(s->x, cap * sizeof *x);
+  }
   if (!x)
     return -1;
   s->x = x;
@@ -213,7 +238,8 @@ static int spill(struct base_sample *s)
     base_hist_add(&s->h, s->x[i], 1);
   free(s->x);
   free(s->start);
-  s->x = NULL;
+  free(s->kept);
+  s->x = s->kept = NULL;
   s->start = NULL;
   s->cap = 0;
   return 0;
@@ -276,34 +302,58 @@ static void lay_out_buckets(struct base_sample *s)
   s->shift = bits > BUCKET_BITS ? bits - BUCKET_BITS : 0;
 }
 
-/* Counts the values by bucket; then start[b] is where those of bucket b begin. */
-static void find_starts(const struct base_sample *s, uint32_t *start)
+/* Counts the values by bucket; then start[b] is how many lie in those before b. */
+static void find_starts(struct base_sample *s)
 {
   uint32_t sum = 0;
+  memset(s->start, 0, (BUCKETS + 1) * sizeof *s->start);
   for (uint64_t i = 0; i < s->n; i++)
-    start[bucket_of(s, s->x[i])]++;
+    s->start[bucket_of(s, s->x[i])]++;
   for (unsigned b = 0; b <= BUCKETS; b++) {
-    uint32_t count = start[b];
-    start[b] = sum;
+    uint32_t count = s->start[b];
+    s->start[b] = sum;
     sum += count;
   }
 }
 
-/* Moves every value into its bucket, in place: at[b] is where the next of bucket b goes. */
-static void fill_buckets(struct base_sample *s, const uint32_t *start)
+/* The bucket of rank k, from `b` on. */
+static unsigned bucket_of_rank(const struct base_sample *s, unsigned b, uint64_t k)
 {
-  uint32_t at[BUCKETS];
-  memcpy(at, start, sizeof at);
-  for (unsigned b = 0; b < BUCKETS; b++) {
-    while (at[b] < start[b + 1]) {
-      int64_t v = s->x[at[b]];
-      for (unsigned d; (d = bucket_of(s, v)) != b;) { /* follow who is displaced until one fits */
-        int64_t next = s->x[at[d]];
-        s->x[at[d]++] = v;
-        v = next;
-      }
-      s->x[at[b]++] = v;
+  while (s->start[b + 1] <= k)
+    b++;
+  return b;
+}
+
+/* The percentiles that reports give, ascending: what they need of x is kept apart. */
+static const double usual[] = {0.5, 0.9, 0.95, 0.99};
+enum { NOT_KEPT = UINT32_MAX };
+
+/* Notes where the values of the buckets of usual percentiles will be kept. Returns how many. */
+static uint32_t choose_kept(struct base_sample *s)
+{
+  uint32_t n = 0;
+  unsigned b = 0;
+  double way;
+  memset(s->kept_at, 0xff, BUCKETS * sizeof *s->kept_at);
+  for (size_t i = 0; i < 2 * sizeof usual / sizeof *usual; i++) {
+    uint64_t k = position(s->n, usual[i / 2], &way) + i % 2;
+    b = bucket_of_rank(s, b, k < s->n ? k : s->n - 1);
+    if (s->kept_at[b] == NOT_KEPT) {
+      s->kept_at[b] = n;
+      n += s->start[b + 1] - s->start[b];
     }
+  }
+  return n;
+}
+
+static void keep(struct base_sample *s)
+{
+  uint32_t next[BUCKETS];
+  memcpy(next, s->kept_at, sizeof next);
+  for (uint64_t i = 0; i < s->n; i++) {
+    unsigned b = bucket_of(s, s->x[i]);
+    if (next[b] != NOT_KEPT)
+      s->kept[next[b]++] = s->x[i];
   }
 }
 
@@ -311,14 +361,19 @@ int base_sample_settle(struct base_sample *s)
 {
   if (!base_sample_is_exact(s) || !s->n || s->settled)
     return 0;
-  uint32_t *start = calloc(BUCKETS + 1, sizeof *start);
-  if (!start)
-    return -1;
+  if (!s->start) {
+    s->start = malloc((BUCKETS + 1 + BUCKETS) * sizeof *s->start);
+    if (!s->start)
+      return -1;
+    s->kept_at = s->start + BUCKETS + 1;
+  }
   lay_out_buckets(s);
-  find_starts(s, start);
-  fill_buckets(s, start);
-  free(s->start);
-  s->start = start;
+  find_starts(s);
+  int64_t *kept = realloc(s->kept, choose_kept(s) * sizeof *kept);
+  if (!kept)
+    return -1;
+  s->kept = kept;
+  keep(s);
   s->settled = 1;
   return 0;
 }
@@ -326,11 +381,13 @@ int base_sample_settle(struct base_sample *s)
 /* The value of rank k: its bucket, then digit by digit among the values there. */
 static int64_t order_statistic(const struct base_sample *s, uint64_t k)
 {
-  unsigned b = 0, bits = s->shift;
-  while (s->start[b + 1] <= k)
-    b++;
-  const int64_t *x = s->x + s->start[b];
-  uint64_t n = s->start[b + 1] - s->start[b], low = (uint64_t)s->low + ((uint64_t)b << bits);
+  unsigned b = bucket_of_rank(s, 0, k), bits = s->shift;
+  const int64_t *x = s->x;
+  uint64_t n = s->n, low = (uint64_t)s->low + ((uint64_t)b << bits);
+  if (s->kept_at[b] != NOT_KEPT) {
+    x = s->kept + s->kept_at[b];
+    n = s->start[b + 1] - s->start[b];
+  }
   k -= s->start[b];
   while (bits) {
     unsigned rest = bits > BUCKET_BITS ? bits - BUCKET_BITS : 0, digit = 0;
@@ -365,6 +422,7 @@ void base_sample_free(struct base_sample *s)
 {
   free(s->x);
   free(s->start);
+  free(s->kept);
   if (s->h.bin)
     base_hist_free(&s->h);
   *s = (struct base_sample){0};

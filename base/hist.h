@@ -50,8 +50,10 @@ struct base_sample {
   uint64_t n;
   int64_t *x;         /* [n] while exact, owned */
   size_t cap;
-  int settled;        /* x lies in buckets: see base_sample_settle */
-  uint32_t *start;    /* settled: where each bucket starts in x, owned */
+  int settled;        /* the buckets are counted: see base_sample_settle */
+  uint32_t *start;    /* settled: how many values lie in the buckets before each, owned */
+  uint32_t *kept_at;  /* and where in `kept` those of a bucket are, UINT32_MAX: not there */
+  int64_t *kept;      /* settled: the values around the percentiles that are usual, owned */
   int64_t low;
   unsigned shift;     /* bucket b holds the values from low + (b << shift) on */
   struct base_hist h; /* once n has passed BASE_SAMPLE_EXACT: all of it */
@@ -70,7 +72,7 @@ static inline int base_sample_is_exact(const struct base_sample *s)
 {
   return !s->h.bin;
 }
-/* Puts the values in order as far as percentiles need it: O(n). To be called after the last value
+/* Sorts out what percentiles need: O(n), after which 0.5, 0.9, 0.95 and 0.99 cost little. To be called after the last value
  * and before the first percentile. -1: out of memory. */
 int base_sample_settle(struct base_sample *s);
 /* Type 7, exact (of a settled sample) or binned; NaN for n == 0. */
