@@ -41,6 +41,8 @@ struct cost_model *cost_from_analytic(const struct cost_analytic *a, uint32_t ro
   m->analytic = 1;
   m->a = *a;
   m->row_tokens = row_tokens;
+  m->small = !((uint64_t)a->base >> 58 | (uint64_t)(a->per_token | a->per_row) >> 20 |
+               (uint64_t)(a->per_ctx | a->per_pair_q16) >> 22 | row_tokens >> 8);
   return m;
 }
 
@@ -139,8 +141,28 @@ static inline void finish(lull_ticks ticks, int64_t start_q16, struct cost_step 
   }
 }
 
-static void eval_analytic(const struct cost_model *m, const struct cost_shape *s,
-                          struct cost_step *out)
+/* The same where no product passes 2^62, nor their sum 2^61. */
+static inline void eval_small(const struct cost_model *m, const struct cost_shape *s,
+                              struct cost_step *out)
+{
+  const struct cost_analytic *a = &m->a;
+  int64_t chunks = a->per_pair_q16 * s->chunk_work >> 16;
+  out->slope = a->per_ctx;
+  out->host = 0;
+  out->chunk_part = chunks;
+  out->ctx_end_q16 = INT64_MAX;
+  finish(a->base + a->per_token * tokens_of(m, s) + a->per_row * s->rows +
+             (a->per_ctx * s->ctx_q16 >> 16) + chunks,
+         0, out);
+}
+
+static inline int is_small(const struct cost_model *m, const struct cost_shape *s)
+{
+  return m->small && !((uint64_t)(s->ctx_q16 | s->chunk_work) >> 40);
+}
+
+__attribute__((noinline)) static void
+eval_analytic(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
 {
   const struct cost_analytic *a = &m->a;
   /* five parts of at most 2^61 each */
@@ -207,7 +229,7 @@ static void wait_for_host(const struct cost_model *m, const struct cost_shape *s
     out->ctx_end_q16 = s->ctx_q16 + 1;
 }
 
-/* Out of line: the analytic form, which has few registers to save, must not pay for it. */
+/* Out of line, as eval_analytic is: what has few registers to save must not pay for it. */
 __attribute__((noinline)) static void
 eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
 {
@@ -233,7 +255,9 @@ eval_calibrated(const struct cost_model *m, const struct cost_shape *s, struct c
 
 void cost_eval(const struct cost_model *m, const struct cost_shape *s, struct cost_step *out)
 {
-  if (m->analytic)
+  if (is_small(m, s))
+    eval_small(m, s, out);
+  else if (m->analytic)
     eval_analytic(m, s, out);
   else
     eval_calibrated(m, s, out);

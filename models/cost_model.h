@@ -23,6 +23,7 @@ struct cost_piece {
 
 struct cost_model {
   int analytic;
+  int small; /* analytic, and no coefficient is so large that products need care: see cost.c */
   uint32_t row_tokens;
   struct cost_analytic a; /* analytic only; all below: calibrated only */
   uint32_t layers;

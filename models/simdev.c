@@ -38,9 +38,8 @@ struct lane {
   lull_ticks did;        /* whole ticks of the step done before the anchor */
   int64_t speed;         /* ps a tick */
   struct segment seg;    /* steps from `done` on */
-  lull_time end;         /* boundary after all of them that will be run */
+  lull_time end;         /* boundary after all of them that will be run, or the end of a copy */
   lull_ticks abort_at;   /* aborting: the safe point, in ticks of the step after `target` */
-  lull_time copy_end;
 };
 
 struct lull_device {
@@ -50,6 +49,7 @@ struct lull_device {
   int64_t *reserved; /* bytes by GPU */
   uint8_t *active;   /* by GPU: kinds of compute lanes active when time last moved, bit by kind */
   lull_time next[LULL_LANES]; /* when a lane has something to tell next: LULL_NEVER when free */
+  lull_time first_at;         /* the first of these */
   struct lane lane[LULL_LANES];
 };
 
@@ -151,23 +151,22 @@ static void set_end(struct lane *l)
 }
 
 /* The segment that starts at step `done`. One series needs no chunk and whole tokens a step. */
-static void next_segment(struct lull_device *d, struct lane *l)
+static inline void next_segment(struct lull_device *d, struct lane *l)
 {
   const struct lull_batch *b = l->batch;
   struct cost_shape s;
   struct cost_step c;
   shape_of(b, l->done, &s);
   cost_eval(d->gpu[l->gpu].cost, &s, &c);
-  l->seg = (struct segment){.n = 1, .first = c.ticks, .host = c.host};
+  uint64_t n = 1;
+  lull_ticks inc = 0;
   if (!b->chunks && b->ctx_inc_q16 % LULL_Q16_ONE == 0) {
-    if (!b->ctx_inc_q16 || c.ctx_end_q16 == INT64_MAX)
-      l->seg.n = UINT64_MAX;
-    else
-      l->seg.n = (uint64_t)((c.ctx_end_q16 - s.ctx_q16 + b->ctx_inc_q16 - 1) / b->ctx_inc_q16);
-    l->seg.inc = c.slope * (b->ctx_inc_q16 / LULL_Q16_ONE);
-    if (!l->seg.n)
-      l->seg.n = 1;
+    n = UINT64_MAX;
+    if (b->ctx_inc_q16 && c.ctx_end_q16 != INT64_MAX)
+      n = (uint64_t)((c.ctx_end_q16 - s.ctx_q16 + b->ctx_inc_q16 - 1) / b->ctx_inc_q16);
+    inc = c.slope * (b->ctx_inc_q16 / LULL_Q16_ONE);
   }
+  l->seg = (struct segment){.n = n ? n : 1, .first = c.ticks, .inc = inc, .host = c.host};
   set_end(l);
 }
 
@@ -186,15 +185,18 @@ __attribute__((cold)) static lull_time abort_time(const struct lane *l, uint64_t
   return from + (l->abort_at - done) * l->speed;
 }
 
-/* When the lane has something to tell next. */
-static lull_time next_report(const struct lane *l)
+/* When a lane that is busy has something to tell next. */
+static inline lull_time next_report(const struct lane *l)
 {
-  if (!l->busy)
-    return LULL_NEVER;
-  if (l->kind == LULL_LANE_COPY)
-    return l->copy_end;
   uint64_t n = l->aborting ? segment_steps(l) : l->seg.n;
   return n < l->seg.n ? abort_time(l, n) : l->end;
+}
+
+/* Lane i tells something at t, no later than it would have. */
+static inline void tell_at(struct lull_device *d, int i, lull_time t)
+{
+  d->next[i] = t;
+  d->first_at = t < d->first_at ? t : d->first_at;
 }
 
 static lull_time sim_now(struct lull_device *d)
@@ -230,17 +232,20 @@ static inline int check_work(const struct lull_device *d, const struct lull_work
   if (!LULL_HAS(w, request) || w->lane < 0 || w->lane >= d->nlanes)
     return LULL_DEV_BAD_CALL;
   const struct lane *l = &d->lane[w->lane];
-  int good;
-  if (w->kind == LULL_WORK_FORWARD)
-    good = l->kind == LULL_LANE_SERVE && w->batch && w->repeat &&
-           (w->batch->rows | w->batch->chunks);
-  else if (w->kind == LULL_WORK_TRAIN_MICRO)
-    good = l->kind == LULL_LANE_TRAIN && w->ticks > 0;
-  else if (w->kind == LULL_WORK_COPY_OUT || w->kind == LULL_WORK_COPY_IN)
-    good = l->kind == LULL_LANE_COPY && w->bytes >= 0;
-  else
+  int kind, good;
+  if (w->kind == LULL_WORK_FORWARD) {
+    kind = LULL_LANE_SERVE;
+    good = w->batch && w->repeat && (w->batch->rows | w->batch->chunks);
+  } else if (w->kind == LULL_WORK_TRAIN_MICRO) {
+    kind = LULL_LANE_TRAIN;
+    good = w->ticks > 0;
+  } else if (w->kind == LULL_WORK_COPY_OUT || w->kind == LULL_WORK_COPY_IN) {
+    kind = LULL_LANE_COPY;
+    good = w->bytes >= 0;
+  } else {
     return LULL_DEV_UNSUPPORTED;
-  return good && !l->busy ? LULL_DEV_OK : LULL_DEV_BAD_CALL;
+  }
+  return good && l->kind == kind && !l->busy ? LULL_DEV_OK : LULL_DEV_BAD_CALL;
 }
 
 /* Picoseconds a tick on a GPU with this active set. */
@@ -264,21 +269,23 @@ static int sim_submit(struct lull_device *d, const struct lull_work *w)
   struct lane *l = &d->lane[w->lane];
   l->work = w->kind;
   l->tag = w->tag;
-  l->batch = w->batch;
   l->busy = 1;
   l->aborting = 0;
   l->done = 0;
-  l->target = w->kind == LULL_WORK_FORWARD ? w->repeat : 1;
+  l->target = 1;
   l->began = l->anchor = d->now;
   l->did = 0;
   l->speed = d->training ? speed_of(d, l->gpu) : LULL_TICK_PS;
-  if (w->kind == LULL_WORK_FORWARD)
+  if (w->kind == LULL_WORK_FORWARD) {
+    l->batch = w->batch;
+    l->target = w->repeat;
     next_segment(d, l);
-  else if (w->kind == LULL_WORK_TRAIN_MICRO)
+  } else if (w->kind == LULL_WORK_TRAIN_MICRO) {
     set_train(l, w->ticks);
-  else
-    l->copy_end = d->now + copy_time(&d->gpu[l->gpu], w->bytes);
-  d->next[w->lane] = next_report(l);
+  } else {
+    l->end = d->now + copy_time(&d->gpu[l->gpu], w->bytes);
+  }
+  tell_at(d, w->lane, l->end);
   return LULL_DEV_OK;
 }
 
@@ -330,7 +337,7 @@ static void sim_interrupt(struct lull_device *d, lull_lane_id lane, int how)
   else
     stop_at_boundary(d, l);
   set_end(l);
-  d->next[lane] = next_report(l);
+  tell_at(d, lane, next_report(l));
 }
 
 static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *steps, lull_time *at)
@@ -344,32 +351,37 @@ static void sim_progress(struct lull_device *d, lull_lane_id lane, uint64_t *ste
     *at = boundary(l, *steps);
 }
 
-/* Takes the next n steps into c->span: they are reported. */
-static void report_steps(struct lull_device *d, struct lane *l, uint64_t n,
-                         struct lull_completion *c)
+/* A report in the middle of a ticket: out of line, since most tickets are one segment. */
+__attribute__((noinline)) static void go_on(struct lull_device *d, struct lane *l)
 {
-  lull_ticks second = l->seg.first + l->seg.inc;
-  lull_time end = n == segment_steps(l) ? l->end : boundary(l, n);
+  next_segment(d, l);
+}
+
+/* Reports the next n steps, which end at `end`. */
+static inline void report_steps(struct lull_device *d, struct lane *l, uint64_t n, lull_time end,
+                                struct lull_completion *c)
+{
+  const struct segment *g = &l->seg;
   c->span = (struct lull_span){.steps = n,
                                .first_end = n > 1 ? boundary(l, 1) : end,
-                               .second_dur = second * l->speed,
-                               .dur_inc = l->seg.inc * l->speed,
+                               .second_dur = (g->first + g->inc) * l->speed,
+                               .dur_inc = g->inc * l->speed,
                                .last_end = end};
   if (!n)
     return;
-  c->busy = end - l->began - (lull_time)n * l->seg.host * LULL_TICK_PS;
+  c->busy = end - l->began - (lull_time)n * g->host * LULL_TICK_PS;
   l->began = l->anchor = end;
   l->did = 0;
   l->done += n;
   if (l->done < l->target || l->aborting)
-    next_segment(d, l);
+    go_on(d, l);
 }
 
-static void report_forward(struct lull_device *d, struct lane *l, struct lull_completion *c)
+static inline void report_forward(struct lull_device *d, struct lane *l, struct lull_completion *c)
 {
   uint64_t n = segment_steps(l);
   int cut = l->aborting && n < l->seg.n;
-  report_steps(d, l, n, c);
+  report_steps(d, l, n, l->end, c);
   if (cut) { /* the partial step is lost, its time is not; it began with its host time */
     lull_time past = d->now - l->began, host = l->seg.host * LULL_TICK_PS;
     c->busy += past > host ? past - host : 0;
@@ -402,10 +414,19 @@ static uint8_t active_set(const struct lull_device *d, int gpu)
   return (uint8_t)set;
 }
 
+static lull_time first_report(const struct lull_device *d)
+{
+  lull_time t = LULL_NEVER;
+  for (int i = 0; i < d->nlanes; i++)
+    t = d->next[i] < t ? d->next[i] : t;
+  return t;
+}
+
 /* F4, F6: time is about to move from now on. Where an active set is another one than while time
  * last moved, lanes report the steps they did under the old one, and change speed. Returns the
  * reports. */
-static int update_active(struct lull_device *d, struct lull_completion *out, int max)
+__attribute__((noinline)) static int update_active(struct lull_device *d,
+                                                   struct lull_completion *out, int max)
 {
   int n = 0;
   for (int g = 0; g < d->ngpus; g++) {
@@ -421,73 +442,59 @@ static int update_active(struct lull_device *d, struct lull_completion *out, int
       if (k) {
         struct lull_completion *c = &out[n++];
         *c = (struct lull_completion){.tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work};
-        report_steps(d, l, k, c);
+        report_steps(d, l, k, boundary(l, k), c);
         c->end = c->span.last_end;
       }
       change_speed(d, l, speed_of(d, g));
       d->next[i] = next_report(l);
     }
   }
+  d->first_at = first_report(d);
   return n;
 }
 
-/* The lowest lane among those that have something to tell first, and when. */
-static inline int first_report(const struct lull_device *d, lull_time *at)
-{
-  int first = 0;
-  lull_time t = LULL_NEVER;
-  for (int i = 0; i < d->nlanes; i++) {
-    if (d->next[i] < t) {
-      t = d->next[i];
-      first = i;
-    }
-  }
-  *at = t;
-  return first;
-}
-
-/* All that lanes from `first` on have to tell at t = now. */
-static int report_all(struct lull_device *d, lull_time t, int first, struct lull_completion *out,
-                      int max)
+/* All that lanes have to tell at t = now, from the lowest on. */
+static int report_all(struct lull_device *d, lull_time t, struct lull_completion *out, int max)
 {
   int n = 0;
-  for (int i = first; i < d->nlanes && n < max; i++) {
-    struct lane *l = &d->lane[i];
-    if (d->next[i] != t)
-      continue;
-    struct lull_completion *c = &out[n++];
-    *c = (struct lull_completion){
-        .tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work, .final = 1, .end = t};
-    if (l->work == LULL_WORK_FORWARD) {
-      report_forward(d, l, c);
-    } else {
-      c->busy = t - l->began;
-      l->busy = 0;
+  lull_time first = LULL_NEVER;
+  for (int i = 0; i < d->nlanes; i++) {
+    if (d->next[i] == t && n < max) {
+      struct lane *l = &d->lane[i];
+      struct lull_completion *c = &out[n++];
+      *c = (struct lull_completion){
+          .tag = l->tag, .lane = (lull_lane_id)i, .kind = l->work, .final = 1, .end = t};
+      if (l->work == LULL_WORK_FORWARD) {
+        report_forward(d, l, c);
+      } else {
+        c->busy = t - l->began;
+        l->busy = 0;
+      }
+      d->next[i] = l->busy ? next_report(l) : LULL_NEVER;
     }
-    d->next[i] = next_report(l);
+    first = d->next[i] < first ? d->next[i] : first;
   }
+  d->first_at = first;
   return n;
 }
 
 static int sim_wait(struct lull_device *d, lull_time until, struct lull_completion *out, int max)
 {
-  lull_time t;
   if (until < d->now)
     return LULL_DEV_BAD_CALL;
-  int first = first_report(d, &t);
-  if (d->training && t > d->now && until > d->now) {
+  if (d->training && d->first_at > d->now && until > d->now) {
     int n = update_active(d, out, max);
     if (n)
       return n;
-    first = first_report(d, &t);
   }
+  lull_time t = d->first_at;
   if (t > until || t == LULL_NEVER) {
     if (until != LULL_NEVER)
       d->now = until;
     return 0;
   }
   d->now = t;
-  return report_all(d, t, first, out, max);
+  return report_all(d, t, out, max);
 }
 
 static int sim_reserve(struct lull_device *d, int gpu, int64_t bytes)
@@ -533,6 +540,7 @@ struct lull_device *simdev_create(const struct simdev_gpu *gpu, int ngpus, struc
   }
   memcpy(d->gpu, gpu, (size_t)ngpus * sizeof *gpu);
   d->ngpus = ngpus;
+  d->first_at = LULL_NEVER;
   return d;
 }
 

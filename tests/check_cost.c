@@ -180,6 +180,34 @@ START_TEST(test_analytic_least)
 }
 END_TEST
 
+/* The formula, on either side of where its products stop to fit 64 bits. */
+START_TEST(test_analytic_sizes)
+{
+  static const int64_t token[] = {1, (1 << 20) - 1, 1 << 20}, ctx[] = {3, (1 << 22) - 1, 1 << 22};
+  static const int64_t q16[] = {1, (INT64_C(1) << 40) - 1, INT64_C(1) << 40, INT64_C(1) << 55};
+  static const uint32_t tokens[] = {1, 255, 256}, rows[] = {1, 70000, UINT32_MAX};
+  for (int i = 0; i < 3 * 3 * 4 * 3 * 3 * 4; i++) {
+    int64_t t = token[i % 3], c = ctx[i / 3 % 3], work = q16[i / 324];
+    struct cost_analytic a = {(INT64_C(1) << 58) - 1, t, t, c, c};
+    struct cost_shape s = {.rows = rows[i / 108 % 3], .ctx_q16 = q16[i / 9 % 4]};
+    s.chunks = 1;
+    s.chunk_tokens = rows[i % 2];
+    s.chunk_work = work;
+    uint32_t row_tokens = tokens[i / 36 % 3];
+    struct cost_model *m = cost_from_analytic(&a, row_tokens, NULL);
+    struct cost_step out;
+    cost_eval(m, &s, &out);
+    __int128 part = (__int128)c * work >> 16, most = INT64_C(1) << 61;
+    __int128 sum = a.base + (__int128)t * ((int64_t)s.rows * row_tokens + s.chunk_tokens) +
+                   (__int128)t * s.rows + ((__int128)c * s.ctx_q16 >> 16) + part;
+    ck_assert_int_eq(out.chunk_part, (int64_t)(part < most ? part : most));
+    ck_assert_int_eq(out.ticks, (int64_t)(sum < most ? sum : most));
+    ck_assert_int_eq(out.slope, c);
+    cost_free(m);
+  }
+}
+END_TEST
+
 START_TEST(test_analytic_wrong)
 {
   const struct cost_analytic a = {0, -1, 0, 0, 0}, big = {INT64_MAX, INT64_MAX, 0, 0, 0};
@@ -500,6 +528,7 @@ static Suite *make_suite(void)
   tcase_add_loop_test(d, test_description, 0, sizeof descriptions / sizeof descriptions[0]);
   tcase_add_test(a, test_analytic);
   tcase_add_test(a, test_analytic_least);
+  tcase_add_test(a, test_analytic_sizes);
   tcase_add_test(a, test_analytic_wrong);
   tcase_add_checked_fixture(c, setup, teardown);
   tcase_add_test(c, test_against_other_reading);
