@@ -113,16 +113,24 @@ int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t 
 
 /* ---------------------------------------------------------------------------------- chunks --- */
 
-void batch_sum_chunks(const struct world *w, struct server *s)
+void batch_sum_chunks(struct server *s)
 {
   uint32_t tokens = 0, ends = 0;
+  uint64_t steps = UINT64_MAX;
   int64_t work = 0;
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    const struct lull_chunk *c = &s->chunk[i];
+    const struct chunk *c = &s->chunk[i];
+    uint32_t left = c->req->v.prefill_target - c->start;
+    uint64_t whole =
+        1; /* the step that ends a prompt samples a token: it costs more, so it stands alone */
+    if (left > c->tokens)
+      whole = left / c->tokens - (left % c->tokens == 0);
+    steps = whole < steps ? whole : steps;
     tokens += c->tokens;
-    ends += req_at(w, c->request)->v.prefill_target == c->start + c->tokens;
+    ends += left == c->tokens;
     work += chunk_pairs(c);
   }
+  s->chunk_steps = steps;
   s->shape.chunks = s->batch.chunks;
   s->shape.chunk_tokens = tokens;
   s->shape.chunk_ends = ends;
@@ -175,7 +183,7 @@ void batch_join(struct world *w, struct server *s, struct req *r)
   r->slot = s->slots[s->rows];
   struct finish f = {.step = s->step + steps, .id = r->v.id, .slot = r->slot};
   heap_up(s->heap, s->heap_at, s->rows, f);
-  if (s->longest) {
+  if (RARE(s->longest)) {
     f.step = UINT32_MAX + s->step - r->v.kv0;
     heap_up(s->longest, s->longest_at, s->rows, f);
   }
@@ -216,7 +224,7 @@ static inline void leave_sums(struct server *s, struct req *r, uint64_t q16)
 static inline void leave_heaps(struct server *s, const struct req *r)
 {
   heap_remove(s->heap, s->heap_at, s->heap_at[r->slot], s->rows);
-  if (s->longest)
+  if (RARE(s->longest))
     heap_remove(s->longest, s->longest_at, s->longest_at[r->slot], s->rows);
   s->slots[--s->rows] = r->slot;
 }

@@ -205,6 +205,8 @@ int fetch_next(struct world *w)
                      (long long)w->next.time);
   if (w->has_next)
     w->last_arrival = w->next.time;
+  else
+    w->next.time = LULL_NEVER;
   return 0;
 }
 
@@ -282,7 +284,7 @@ static inline int deliver_arrival(struct world *w)
 
 static int deliver_arrivals(struct world *w, int *any)
 {
-  while (w->has_next && w->next.time <= w->now) {
+  while (w->next.time <= w->now) {
     *any = 1;
     if (deliver_arrival(w))
       return -1;
@@ -292,7 +294,7 @@ static int deliver_arrivals(struct world *w, int *any)
 
 int deliver_unheard(struct world *w)
 {
-  while (w->has_next && w->next.time < w->now) {
+  while (w->next.time < w->now) {
     if (deliver_arrival(w))
       return -1;
   }
@@ -455,7 +457,7 @@ static int deliver_before(struct world *w, lull_time to)
   for (;;) {
     uint32_t first = first_wake(w);
     lull_time drain = w->drained ? LULL_NEVER : w->window, wake = w->wake_at[first];
-    lull_time arrival = w->has_next ? w->next.time : LULL_NEVER;
+    lull_time arrival = w->next.time;
     lull_time timer = w->ntimers ? w->timer[0].at : LULL_NEVER;
     lull_time at = drain < arrival ? drain : arrival;
     int any = 0, st;

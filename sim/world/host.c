@@ -28,7 +28,7 @@ void server_refresh(struct world *w, struct server *s)
 static void chunk_refresh(struct world *w, struct req *r)
 {
   const struct server *s = req_server(w, r);
-  const struct lull_chunk *c = &s->chunk[r->chunk];
+  const struct chunk *c = &s->chunk[r->chunk];
   uint64_t k;
   lull_time t;
   w->ops->progress(w->dev, s->lane, &k, &t);
@@ -255,22 +255,22 @@ static int admit(struct world *w, struct server *s, struct req *r)
   uint32_t found = 0, idle = 0;
   if (s->plan.seqs_left < 1)
     return LULL_NO_SEQS;
-  if (s->cache) {
+  if (RARE(s->cache)) {
     found = prefix_find(w, s, r, &idle);
     need -= found - idle;
   }
   if (need + watermark(s) > s->plan.blocks_left)
     return LULL_NO_BLOCKS;
-  if (s->cache)
+  if (RARE(s->cache))
     prefix_take(s, r, found);
-  if (w->telling && !r->known)
+  if (RARE(w->telling) && !r->known)
     introduce(w, s, r);
   req_enter(w, r, LULL_PREFILL);
   r->v.blocks = (uint32_t)all;
   s->fixed_blocks += need;
   s->plan.blocks_left -= need;
   s->plan.seqs_left--;
-  if (s->cache)
+  if (RARE(s->cache))
     note_found(w, s, r, found);
   return 0;
 }
@@ -293,8 +293,8 @@ static int try_chunk(struct world *w, struct server *s, struct req *r, uint32_t 
   if (tokens > s->plan.tokens_left)
     tokens = (uint32_t)s->plan.tokens_left;
   r->chunk = (int32_t)s->batch.chunks;
-  s->chunk[s->batch.chunks++] = (struct lull_chunk){
-      .request = r->v.id, .start = r->v.prefill_done, .tokens = tokens};
+  s->chunk[s->batch.chunks++] = (struct chunk){
+      .req = r, .start = r->v.prefill_done, .tokens = tokens};
   s->batch.chunk_tokens += tokens;
   s->plan.tokens_left -= tokens;
   return (int)tokens;
@@ -319,7 +319,7 @@ static void drop_chunk(struct world *w, struct server *s, struct req *r)
   uint32_t tokens = s->chunk[r->chunk].tokens;
   for (uint32_t i = (uint32_t)r->chunk; i + 1 < s->batch.chunks; i++) {
     s->chunk[i] = s->chunk[i + 1];
-    req_at(w, s->chunk[i].request)->chunk = (int32_t)i;
+    s->chunk[i].req->chunk = (int32_t)i;
   }
   s->batch.chunks--;
   s->batch.chunk_tokens -= tokens;
@@ -429,7 +429,7 @@ static int resume_swapped(struct world *w, struct server *s, struct req *r)
   s->plan.blocks_left -= need;
   s->fixed_blocks += need;
   r->v.blocks = (uint32_t)need;
-  if (s->cache)
+  if (RARE(s->cache))
     prefix_hide(r);
   req_enter(w, r, LULL_SWAPPING_IN);
   return queue_copy(w, s, r, LULL_WORK_COPY_IN) ? LULL_NO_SUPPORT : 0;

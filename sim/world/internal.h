@@ -16,6 +16,9 @@ enum { WORLD_MAX_IDLE_EVENTS = 100000, WORLD_MAX_PLANS_INSTANT = 64 };
 #define WORLD_MIN_WAKE ((lull_time)1000000) /* shortest period of a time wake: 1 us */
 #define WORLD_CREDIT 12                     /* ledger units a picosecond of one lane alone (F6) */
 
+/* What most runs never see, said to the compiler so that it lies out of their way. */
+#define RARE(x) __builtin_expect(!!(x), 0)
+
 /* A request: the view that policies read comes first. */
 struct req {
   struct lull_request v;
@@ -53,6 +56,12 @@ struct finish {
   uint32_t slot;
 };
 
+/* A chunk of a plan: whose, and where it is as of the last report. */
+struct chunk {
+  struct req *req;
+  uint32_t start, tokens;
+};
+
 struct server {
   struct lull_server v;  /* as policies see it; brought to the last boundary by host.server() */
   const struct world_server *cfg;
@@ -64,9 +73,11 @@ struct server {
   uint64_t step;
   lull_time boundary;
   struct lull_batch batch; /* rows, chunks; ctx_q16 is that of `step` */
+  struct lull_work forward; /* as it is submitted, but for `repeat` */
   struct cost_shape shape; /* of the step after shape_step, as far as chunks are concerned */
   uint64_t shape_step;
-  struct lull_chunk *chunk; /* [max_seqs]: where the plan's chunks are */
+  uint64_t chunk_steps;     /* from shape_step on: until a chunk ends its prompt or cannot go on */
+  struct chunk *chunk;      /* [max_seqs]: the plan's */
   struct lull_chunk *lent;  /* [max_seqs]: where they were at submit; the device's until it ends */
   lull_id *row;             /* [max_seqs]: batch.row as of `row_version`; NULL: the device reads none */
   uint64_t row_version;
@@ -195,7 +206,7 @@ struct world {
   uint64_t unfinished, entered;
 
   struct world_arrival next;
-  int has_next;            /* `next` holds the following row */
+  int has_next;            /* `next` holds the following row; else its time is LULL_NEVER */
   lull_time last_arrival;
   uint64_t released[LULL_CLASSES];
   lull_id arriving;        /* the request whose ARRIVED event is being delivered */
@@ -218,8 +229,8 @@ struct world {
   int patient;             /* arrivals_may_wait, as far as it never changes */
   int closing;             /* the run has ended; completions are cut at out->end */
   uint32_t idle;           /* servers that are not busy */
-  uint32_t listening;      /* servers that listen */
   uint32_t plans_instant;
+  uint32_t listening;      /* servers that listen */
   uint64_t idle_events, idle_plans, seen_steps;
   struct lull_completion *comp;
   int ncomp_max;
@@ -286,7 +297,7 @@ static inline uint64_t batch_feasible(const struct world *w, const struct server
 }
 int64_t batch_next_growth(const struct server *s, const struct req *r, uint32_t kv,
                           uint32_t phase_q16);
-void batch_sum_chunks(const struct world *w, struct server *s); /* s->shape as of s->step */
+void batch_sum_chunks(struct server *s); /* s->shape and s->chunk_steps as of s->step */
 void batch_join(struct world *w, struct server *s, struct req *r);  /* -> DECODE */
 void batch_leave(struct world *w, struct server *s, struct req *r); /* counters made concrete */
 void batch_finish(struct server *s, struct req *r); /* the top of the finish heap, complete */
@@ -308,7 +319,7 @@ static inline int64_t server_blocks_for(const struct server *s, uint64_t kv)
 {
   return (int64_t)((kv + s->v.row_tokens - 1 + s->v.block_tokens - 1) >> s->block_shift);
 }
-static inline int64_t chunk_pairs(const struct lull_chunk *c) /* attended pairs of one step */
+static inline int64_t chunk_pairs(const struct chunk *c) /* attended pairs of one step */
 {
   return (int64_t)c->tokens * c->start + (int64_t)c->tokens * (c->tokens + 1) / 2;
 }
@@ -335,7 +346,7 @@ int prefix_check(struct world *w, struct server *s);
 /* What r holds is let go of: returns the blocks that are free now. */
 static inline uint32_t server_let_go(struct world *w, struct server *s, struct req *r)
 {
-  uint32_t freed = s->cache ? prefix_release(w, s, r) : r->v.blocks;
+  uint32_t freed = RARE(s->cache) ? prefix_release(w, s, r) : r->v.blocks;
   s->fixed_blocks -= freed;
   r->v.blocks = 0;
   return freed;
@@ -353,7 +364,7 @@ int deliver_due(struct world *w);
 lull_time next_due_other(const struct world *w);
 static inline lull_time next_due(const struct world *w)
 {
-  return w->has_next && w->next.time < w->due_other ? w->next.time : w->due_other;
+  return w->next.time < w->due_other ? w->next.time : w->due_other;
 }
 int deliver_unheard(struct world *w); /* arrivals before now, see arrivals_may_wait */
 /* A device to poll, a backlog to refill. */
@@ -395,7 +406,7 @@ void emit(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lul
 void emit_queued(struct world *w);
 static inline void emit_own(struct world *w) /* all that queue_own holds, in order */
 {
-  if (w->nown)
+  if (RARE(w->nown))
     emit_queued(w);
 }
 void queue_heard(struct world *w, uint16_t kind, lull_server_id server, lull_id id, lull_time at);
@@ -413,7 +424,7 @@ int fetch_next(struct world *w);
 static inline void log_line(struct world *w, int server, int kind, int64_t a, int64_t b,
                             const char *text)
 {
-  if (w->cfg->log)
+  if (RARE(w->cfg->log != NULL))
     write_log(w, server, kind, a, b, text);
 }
 static inline void note_progress(struct world *w) /* resets the watchdog */
@@ -483,13 +494,13 @@ static inline void account_request(struct world *w, const struct req *r)
 {
   const struct world_record *rec = &r->rec;
   const struct world_class *c = &w->cfg->cls[rec->cls];
-  if (rec->server < 0)
+  if (RARE(rec->server < 0))
     return;
   const struct server *s = &w->srv[rec->server];
   w->out->cls[rec->cls].share += (base_int128)rec->share + rec->wasted;
   account_charge(w, s, c->interactive && !rec->met ? WORLD_LIVE_LATE : account_useful(c),
                  rec->share);
-  if (rec->wasted)
+  if (RARE(rec->wasted))
     account_charge(w, s, c->interactive ? WORLD_LIVE_WASTED : WORLD_BATCH_WASTED, rec->wasted);
 }
 int account_close(struct world *w);  /* shares to accounts; the sums must meet */

@@ -23,10 +23,10 @@ uint32_t plan_reasons(const struct world *w, const struct server *s)
   return why;
 }
 
-static void clear_chunks(struct world *w, struct server *s)
+static void clear_chunks(struct server *s)
 {
   for (uint32_t i = 0; i < s->batch.chunks; i++)
-    req_at(w, s->chunk[i].request)->chunk = -1;
+    s->chunk[i].req->chunk = -1;
   s->batch.chunks = 0;
   s->batch.chunk_tokens = 0;
 }
@@ -99,7 +99,7 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
                         "%d plans without a step, a copy, an arrival or an end: the policy '%s' "
                         "makes no progress",
                         WORLD_MAX_IDLE_EVENTS, w->cfg->policy->name);
-  clear_chunks(w, s);
+  clear_chunks(s);
   open_plan(w, s, why);
   server_at_boundary(s);
   log_line(w, s->v.id, WORLD_LOG_PLAN, why, (int64_t)s->plan.steps_run, NULL);
@@ -108,7 +108,7 @@ static int plan_once(struct world *w, struct server *s, uint32_t why)
   w->cfg->policy->plan(w->state, &w->host, &s->v, &s->plan);
   s->planning = 0;
   log_line(w, s->v.id, WORLD_LOG_PLANNED, s->plan.wake, (int64_t)s->plan.wake_steps, NULL);
-  if (s->plan.blocks_left < 0)
+  if (RARE(s->plan.blocks_left < 0))
     plan_force(w, s);
   close_plan(w, s);
   emit_own(w);
@@ -137,15 +137,8 @@ static uint64_t repeat_bound(const struct world *w, const struct server *s)
     uint64_t left = s->heap[0].step - s->step;
     n = left < n ? left : n;
   }
-  for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    const struct lull_chunk *c = &s->chunk[i];
-    /* the step that ends a prompt samples a token: it costs more, so it stands alone */
-    uint32_t left = req_at(w, c->request)->v.prefill_target - c->start;
-    uint64_t whole = left == c->tokens
-                         ? 1
-                         : left / c->tokens - (left % c->tokens == 0 && left > c->tokens);
-    n = whole < n ? whole : n;
-  }
+  if (s->batch.chunks)
+    n = s->chunk_steps < n ? s->chunk_steps : n;
   const struct lull_plan *p = &s->plan;
   if ((p->wake & LULL_WAKE_STEPS) && p->wake_steps && p->wake_steps - (s->step - s->plan_step) < n)
     n = p->wake_steps - (s->step - s->plan_step);
@@ -167,12 +160,15 @@ static uint64_t repeat_by_kv(const struct world *w, const struct server *s, uint
 }
 
 /* What the device is told of the chunks: as they are now. */
-static void lend_chunks(const struct world *w, struct server *s)
+static void lend_chunks(struct server *s)
 {
   struct lull_batch *b = &s->batch;
-  for (uint32_t i = 0; i < b->chunks; i++)
-    s->lent[i] = s->chunk[i];
-  batch_sum_chunks(w, s);
+  for (uint32_t i = 0; i < b->chunks; i++) {
+    const struct chunk *c = &s->chunk[i];
+    s->lent[i] = (struct lull_chunk){
+        .request = c->req->v.id, .start = c->start, .tokens = c->tokens};
+  }
+  batch_sum_chunks(s);
   b->chunk_tokens = s->shape.chunk_tokens;
   b->chunk_ends = s->shape.chunk_ends;
   b->chunk_work = s->shape.chunk_work;
@@ -197,31 +193,26 @@ int plan_submit(struct world *w, struct server *s)
   b->rows = s->rows;
   b->ctx_q16 = s->ctx_q16;
   b->ctx_inc_q16 = s->ctx_inc_q16;
-  if (s->longest)
+  if (RARE(s->longest))
     b->ctx_max = s->rows ? batch_longest(s) : 0;
   if (b->chunks || s->shape.chunks)
-    lend_chunks(w, s);
-  if (s->row)
+    lend_chunks(s);
+  if (RARE(s->row))
     lend_rows(w, s);
   uint64_t n = 1;
-  if (s->lags) /* what it holds back may change after every step */
+  if (RARE(s->lags)) /* what it holds back may change after every step */
     s->submitted = w->now;
   else
     n = repeat_bound(w, s);
   n = repeat_by_kv(w, s, n);
-  if (account_check(w, s))
+  if (RARE(account_check(w, s)))
     return -1;
-  if (!n)
+  if (RARE(!n))
     return world_broken(w, "server %d: %u rows have no free KV block for the next step", s->v.id,
                         s->rows);
-  struct lull_work work = {.size = sizeof work,
-                           .kind = LULL_WORK_FORWARD,
-                           .lane = s->lane,
-                           .batch = b,
-                           .repeat = n,
-                           .tag = (uint64_t)s->v.id};
-  int st = w->ops->submit(w->dev, &work);
-  if (st != LULL_DEV_OK)
+  s->forward.repeat = n;
+  int st = w->ops->submit(w->dev, &s->forward);
+  if (RARE(st != LULL_DEV_OK))
     return world_refused(w, st, "server %d: the device refused a step", s->v.id);
   s->busy = 1;
   w->idle--;

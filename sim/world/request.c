@@ -194,16 +194,16 @@ static inline lull_id waiting_place(struct world *w, struct server *s, const str
   return after;
 }
 
-static inline int takes_slot(int state)
+static inline uint32_t takes_slot(int state)
 {
-  return state == LULL_PREFILL || state == LULL_DECODE;
+  return (1u << LULL_PREFILL | 1u << LULL_DECODE) >> state & 1;
 }
 
 void req_enter(struct world *w, struct req *r, int state)
 {
   struct server *s = req_server(w, r);
   unlink_req(w, s, r);
-  s->v.seqs += (uint32_t)(takes_slot(state) - takes_slot(r->v.state));
+  s->v.seqs += takes_slot(state) - takes_slot(r->v.state);
   r->v.state = (uint8_t)state;
   r->v.entered = ++w->entered;
   if (state == LULL_WAITING)
@@ -267,7 +267,7 @@ void req_route(struct world *w, struct req *r, int server)
   r->v.entered = ++w->entered;
   s->unfinished++;
   r->rec.server = (int16_t)server;
-  if (s->cfg->async && is_stepping(w, s))
+  if (RARE(s->cfg->async) && is_stepping(w, s))
     hide_req(w, s, r);
   else
     link_req(w, s, r, waiting_place(w, s, r));
@@ -313,7 +313,7 @@ static uint64_t *fate_counter(struct world_class_result *c, int fate)
 void req_end(struct world *w, struct req *r, int fate)
 {
   struct world_record *rec = &r->rec;
-  if (rec->fate != WORLD_PENDING) {
+  if (RARE(rec->fate != WORLD_PENDING)) {
     world_broken(w, "request %d ends twice", r->v.id);
     return;
   }
@@ -321,29 +321,29 @@ void req_end(struct world *w, struct req *r, int fate)
   rec->generated = r->v.gen0;
   rec->preempts = r->v.preempts;
   w->out->cls[r->v.cls].output_tokens += rec->generated;
-  if (fate == WORLD_DONE) {
-    settle_done(w, r);
-  } else { /* what it earned is wasted */
+  if (RARE(fate != WORLD_DONE)) { /* what it earned is wasted */
     rec->wasted += r->pending;
     ++*fate_counter(&w->out->cls[r->v.cls], fate);
+  } else {
+    settle_done(w, r);
   }
   r->pending = 0;
   if (r->v.server >= 0) {
     struct server *s = req_server(w, r);
-    if (r->unseen)
+    if (RARE(r->unseen))
       unhide_req(w, s, r);
     else
       unlink_req(w, s, r);
     r->v.next = r->v.prev = -1;
-    s->v.seqs -= (uint32_t)takes_slot(r->v.state);
+    s->v.seqs -= takes_slot(r->v.state);
     server_let_go(w, s, r);
     s->unfinished--;
     if (s->refilled)
       look_again(w);
   }
-  if (r->chain)
+  if (RARE(r->chain))
     prefix_drop_chain(r);
-  if (r->known)
+  if (RARE(r->known))
     w->ops->forget(w->dev, r->v.id, fate == WORLD_DONE ? LULL_FORGET_FINISHED : LULL_FORGET_FAILED);
   r->v.kv0 = 0;
   r->v.state = fate == WORLD_DONE ? LULL_FINISHED : LULL_FAILED;

@@ -69,17 +69,17 @@ static int residue_class(const struct world *w, const struct server *s)
     if (s->v.count[LULL_DECODE][c])
       return (int)c;
   }
-  return req_at(w, s->chunk[0].request)->v.cls;
+  return s->chunk[0].req->v.cls;
 }
 
 /* The step that comes next. */
 static inline const struct cost_shape *shape_now(const struct world *w, struct server *s)
 {
   if (s->batch.chunks && s->shape_step != s->step)
-    batch_sum_chunks(w, s);
+    batch_sum_chunks(s);
   s->shape.rows = s->rows;
   s->shape.ctx_q16 = s->ctx_q16;
-  if (s->longest)
+  if (RARE(s->longest))
     s->shape.ctx_max_q16 = s->rows ? (int64_t)batch_longest(s) << 16 : 0;
   return &s->shape;
 }
@@ -106,9 +106,9 @@ __attribute__((cold)) static void credit_wide(struct world *w, struct server *s,
   s->sum[2] += (uint64_t)(grow * (m * s->step + pairs));
   base_int128 left = total;
   for (uint32_t i = 0; i < s->batch.chunks; i++) { /* n == 1: steps with chunks are taken singly */
-    const struct lull_chunk *k = &s->chunk[i];
+    const struct chunk *k = &s->chunk[i];
     base_int128 share = rate * ((base_int128)u * k->tokens + (base_int128)v * chunk_pairs(k));
-    req_at(w, k->request)->pending += (int64_t)share;
+    k->req->pending += (int64_t)share;
     left -= share;
   }
   s->residue_q16[residue_class(w, s)] += ((left - flat * shape->rows) << 16) -
@@ -128,9 +128,9 @@ static void credit_narrow(struct world *w, struct server *s, const struct cost_s
   if (s->batch.chunks) {
     int64_t v = shape->chunk_work ? c->chunk_part / shape->chunk_work : 0;
     for (uint32_t i = 0; i < s->batch.chunks; i++) {
-      const struct lull_chunk *k = &s->chunk[i];
+      const struct chunk *k = &s->chunk[i];
       int64_t share = rate * (u * k->tokens + v * chunk_pairs(k));
-      req_at(w, k->request)->pending += share;
+      k->req->pending += share;
       left -= share;
     }
   }
@@ -159,30 +159,24 @@ static inline int is_narrow(const struct server *s, uint64_t n, lull_time lasted
 static void advance_chunks(struct world *w, struct server *s, lull_time start)
 {
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    struct lull_chunk *c = &s->chunk[i];
-    struct req *r = req_at(w, c->request);
+    struct chunk *c = &s->chunk[i];
+    struct req *r = c->req;
     struct world_record *rec = &r->rec;
     if (rec->first_chunk == LULL_NEVER)
       rec->first_chunk = start;
     c->start += c->tokens;
     r->v.prefill_done = c->start; /* a view may have run ahead of the reports */
     r->v.kv0 = r->v.prefill_done;
-    if (s->cache)
+    if (RARE(s->cache))
       prefix_name(w, s, r);
   }
 }
 
-/* Is a step of so many ticks as long as at the speed of the last one? */
-static inline int at_speed(const struct server *s, lull_time wall, lull_ticks ticks)
+/* Picoseconds a tick of a step, 0 if that is no integer. It rarely changes. */
+static inline lull_time whole_speed(struct server *s, lull_time wall, lull_ticks ticks)
 {
   lull_time t;
-  return !__builtin_mul_overflow(s->speed, ticks, &t) && t == wall;
-}
-
-/* Picoseconds a tick of a step, 0 if that is no integer. It rarely changes. */
-static lull_time whole_speed(struct server *s, lull_time wall, lull_ticks ticks)
-{
-  if (at_speed(s, wall, ticks))
+  if (!__builtin_mul_overflow(s->speed, ticks, &t) && t == wall)
     return s->speed;
   if (wall % ticks)
     return 0;
@@ -194,15 +188,14 @@ static lull_time whole_speed(struct server *s, lull_time wall, lull_ticks ticks)
  * within one piece of the cost model, every step as long as its ticks times the same integer, under
  * one active set of its GPU.
  */
-static uint64_t run_length(struct server *s, const struct cost_shape *shape,
-                           const struct cost_step *c, const struct lull_span *sp, lull_time start,
-                           uint64_t i, uint64_t left)
+static uint64_t run_length(const struct server *s, const struct cost_shape *shape,
+                           const struct cost_step *c, const struct lull_span *sp, lull_time wall,
+                           lull_time speed, uint64_t i, uint64_t left)
 {
   if (s->batch.chunks || s->mark > s->step_start || s->ctx_inc_q16 % LULL_Q16_ONE)
     return 1;
-  lull_time wall = step_length(sp, start, i), speed = whole_speed(s, wall, c->ticks);
-  lull_ticks inc = c->slope * (s->ctx_inc_q16 / LULL_Q16_ONE);
-  if (!speed || sp->dur_inc != speed * inc || step_length(sp, start, i + 1) != wall + speed * inc)
+  lull_time grows = speed * c->slope * (s->ctx_inc_q16 / LULL_Q16_ONE);
+  if (!speed || sp->dur_inc != grows || step_length(sp, 0, i + 1) != wall + grows)
     return 1;
   if (c->ctx_end_q16 != INT64_MAX && s->ctx_inc_q16) {
     uint64_t fit = (uint64_t)((c->ctx_end_q16 - shape->ctx_q16 + s->ctx_inc_q16 - 1) /
@@ -216,11 +209,12 @@ static uint64_t run_length(struct server *s, const struct cost_shape *shape,
 /* Credits the m steps up to `to` of a span, of which step i is the first and lasted `wall`; it may
  * have begun under another active set. The rate of a step is its credit by its ticks, floored. */
 static void credit(struct world *w, struct server *s, const struct cost_shape *shape,
-                   const struct cost_step *c, uint64_t m, lull_time wall, lull_time to)
+                   const struct cost_step *c, uint64_t m, lull_time wall, lull_time speed,
+                   lull_time to)
 {
   lull_time lasted = to - s->mark;
-  if (is_narrow(s, m, lasted) && at_speed(s, wall, c->ticks)) {
-    credit_narrow(w, s, shape, c, s->unit * s->speed, m, s->unit * lasted);
+  if (speed && is_narrow(s, m, lasted)) {
+    credit_narrow(w, s, shape, c, s->unit * speed, m, s->unit * lasted);
     return;
   }
   base_int128 all = s->earned + (base_int128)s->unit * lasted;
@@ -235,14 +229,15 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     struct cost_step c;
     const struct cost_shape *shape = shape_now(w, s);
     cost_eval(s->cfg->cost, shape, &c);
-    uint64_t m = n - i == 1 ? 1 : run_length(s, shape, &c, sp, start, i, n - i);
-    if (s->measured)
+    lull_time wall = step_length(sp, start, i), speed = whole_speed(s, wall, c.ticks);
+    uint64_t m = n - i == 1 ? 1 : run_length(s, shape, &c, sp, wall, speed, i, n - i);
+    if (RARE(s->measured))
       cost_count_outside(s->cfg->cost, shape, s->ctx_inc_q16, m, &w->out->misses);
     lull_time to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
-    if (to <= s->step_start)
+    if (RARE(to <= s->step_start))
       return world_broken(w, "server %d: a step ends at %lld ps, not after its start", s->v.id,
                           (long long)to);
-    credit(w, s, shape, &c, m, step_length(sp, start, i), to);
+    credit(w, s, shape, &c, m, wall, speed, to);
     gaps(w, s, sp, i, m);
     if (s->batch.chunks)
       advance_chunks(w, s, s->step_start);
@@ -256,11 +251,9 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
   return 0;
 }
 
-/* How many steps of a span ended by `cut`. */
-static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
+/* How many steps of a span ended by `cut`, which comes before its end. */
+__attribute__((cold)) static uint64_t steps_until(const struct lull_span *sp, lull_time cut)
 {
-  if (!sp->steps || sp->last_end <= cut)
-    return sp->steps;
   uint64_t lo = 0, hi = sp->steps;
   while (hi - lo > 1) {
     uint64_t mid = lo + (hi - lo) / 2;
@@ -279,7 +272,7 @@ static inline void give_reason(struct server *s, uint32_t reason)
 }
 
 /* ASYNC: what finished a boundary ago may be given away. */
-static void settle_late(struct world *w, struct server *s)
+__attribute__((noinline)) static void settle_late(struct world *w, struct server *s)
 {
   if (s->late_seqs)
     give_reason(s, LULL_WAKE_FINISH);
@@ -290,7 +283,8 @@ static void settle_late(struct world *w, struct server *s)
 }
 
 /* ASYNC: who arrived at or before `since` is known to the server. */
-static void settle_coming(struct world *w, struct server *s, lull_time since)
+__attribute__((noinline)) static void settle_coming(struct world *w, struct server *s,
+                                                    lull_time since)
 {
   req_see(w, s, since);
   s->lags = s->late_seqs || s->coming >= 0;
@@ -306,7 +300,7 @@ void step_catch_up(struct world *w, struct server *s)
  * later. */
 static void note_finish(struct world *w, struct server *s, struct req *r)
 {
-  if (!s->cfg->async) {
+  if (!RARE(s->cfg->async)) {
     give_reason(s, LULL_WAKE_FINISH);
     return;
   }
@@ -322,7 +316,7 @@ static void note_finish(struct world *w, struct server *s, struct req *r)
 
 static void finish_row(struct world *w, struct server *s, struct req *r, lull_time at)
 {
-  if (s->thorough)
+  if (RARE(s->thorough))
     batch_leave(w, s, r);
   else
     batch_finish(s, r);
@@ -361,8 +355,8 @@ static void settle_boundary(struct world *w, struct server *s, lull_time at)
     finish_row(w, s, req_at(w, s->heap[0].id), at);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s->batch.chunks; i++) {
-    const struct lull_chunk *c = &s->chunk[i];
-    struct req *r = req_at(w, c->request);
+    const struct chunk *c = &s->chunk[i];
+    struct req *r = c->req;
     uint32_t left = r->v.prefill_target - r->v.prefill_done;
     r->chunk = -1;
     if (!left) {
@@ -385,7 +379,7 @@ static void settle_boundary(struct world *w, struct server *s, lull_time at)
 }
 
 /* The partial step's time is lost (F13, or the run's end): charged, on the step's first class. */
-static void waste_partial(struct world *w, struct server *s, lull_time to)
+__attribute__((cold)) static void waste_partial(struct world *w, struct server *s, lull_time to)
 {
   base_int128 credit_lost = s->earned + (base_int128)s->unit * (to - s->mark);
   int cls = residue_class(w, s);
@@ -408,7 +402,7 @@ static void count_busy(struct world *w, struct server *s, const struct lull_comp
                        lull_time end)
 {
   lull_time kernels = c->busy - s->counted;
-  if (end < c->end)
+  if (RARE(end < c->end))
     kernels -= step_kernels(w, s, end, c->end);
   if (s->unit == WORLD_CREDIT && kernels > 0) /* those of a device may be fewer than the model's */
     w->out->gpu_busy[s->cfg->gpu] += kernels;
@@ -416,7 +410,8 @@ static void count_busy(struct world *w, struct server *s, const struct lull_comp
 }
 
 /* LATE: the lane was free since `from`, and nobody knew. */
-static void charge_late(struct world *w, const struct server *s, lull_time from)
+__attribute__((noinline)) static void charge_late(struct world *w, const struct server *s,
+                                                  lull_time from)
 {
   lull_time to = w->closing ? w->out->end : w->now;
   if (from >= to)
@@ -430,40 +425,40 @@ static void charge_late(struct world *w, const struct server *s, lull_time from)
 int step_completed(struct world *w, struct server *s, const struct lull_completion *c)
 {
   const struct lull_span *sp = &c->span;
-  lull_time cut = w->closing ? w->out->end : LULL_NEVER;
-  uint64_t n = steps_until(sp, cut);
-  if (c->status != LULL_DEV_OK)
+  lull_time cut = RARE(w->closing) ? w->out->end : LULL_NEVER;
+  uint64_t n = RARE(sp->last_end > cut) ? steps_until(sp, cut) : sp->steps;
+  if (RARE(c->status != LULL_DEV_OK))
     return world_refused(w, c->status, "server %d: the device failed a step", s->v.id);
-  if (n && take_steps(w, s, sp, n))
+  if (n && RARE(take_steps(w, s, sp, n)))
     return -1;
   lull_time busy_end = c->end < cut ? c->end : cut;
   if (sp->steps || c->aborted)
     count_busy(w, s, c, busy_end);
   int partial = n < sp->steps || c->aborted || (w->closing && c->end > cut);
-  if (partial && busy_end > s->step_start)
+  if (RARE(partial) && busy_end > s->step_start)
     waste_partial(w, s, busy_end);
   if (partial || c->final) {
     s->step_start = s->mark = busy_end;
     s->earned = 0;
   }
-  if (!c->final)
+  if (RARE(!c->final))
     return 0;
-  if (c->end < w->now)
+  if (RARE(c->end < w->now))
     charge_late(w, s, c->end);
   s->busy = 0;
   w->idle++;
   stop_listening(w, s);
-  if (w->closing)
+  if (RARE(w->closing))
     return 0;
-  if (c->aborted) {
+  if (RARE(c->aborted)) {
     w->out->aborts++;
     s->pending |= LULL_WAKE_ABORT;
   }
   int lags = s->lags;
-  if (lags)
+  if (RARE(lags))
     settle_late(w, s);
   settle_boundary(w, s, c->end);
-  if (lags)
+  if (RARE(lags))
     settle_coming(w, s, s->submitted);
-  return w->failed ? -1 : 0;
+  return RARE(w->failed) ? -1 : 0;
 }

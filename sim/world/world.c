@@ -111,6 +111,11 @@ static int init_server(struct world *w, uint32_t i)
                          "the device opens no lane on GPU %d for server %u", c->gpu, i);
   s->lane = (lull_lane_id)lane;
   s->copy_lane = (lull_lane_id)copy;
+  s->forward = (struct lull_work){.size = sizeof s->forward,
+                                  .kind = LULL_WORK_FORWARD,
+                                  .lane = s->lane,
+                                  .batch = &s->batch,
+                                  .tag = i};
   int st = w->ops->reserve(w->dev, c->gpu, (int64_t)c->kv_blocks * c->block_bytes);
   if (st == LULL_DEV_NO_MEMORY)
     return base_fail(w->err, BASE_INPUT,
@@ -260,11 +265,11 @@ static void world_free(struct world *w)
 
 static int is_over(struct world *w)
 {
-  if (*w->stop) {
+  if (RARE(*w->stop)) {
     w->out->partial = 1;
     return 1;
   }
-  if (w->now >= w->deadline)
+  if (RARE(w->now >= w->deadline))
     return 1;
   return !w->unfinished && !w->has_next && w->now >= w->window;
 }
@@ -313,7 +318,7 @@ static int plan_all(struct world *w)
 {
   for (uint32_t i = 0; i < w->nservers; i++) {
     struct server *s = &w->srv[i];
-    if (s->lags && is_empty(s))
+    if (RARE(s->lags) && is_empty(s))
       step_catch_up(w, s);
     uint32_t why = s->busy ? 0 : plan_reasons(w, s);
     if (!why)
@@ -347,7 +352,7 @@ static int instant(struct world *w, int *over)
     if (!s->busy && (s->rows || s->batch.chunks) && plan_submit(w, s))
       return -1;
   }
-  if (w->njobs && jobs_submit(w))
+  if (RARE(w->njobs) && jobs_submit(w))
     return -1;
   return 0;
 }
@@ -360,7 +365,7 @@ static int instant(struct world *w, int *over)
  */
 static inline int arrivals_may_wait(const struct world *w)
 {
-  return w->patient && !w->idle && !w->listening && w->has_next && w->next.time == w->due;
+  return w->patient && !w->idle && !w->listening && w->next.time == w->due;
 }
 
 /* Time passes: what was idle is charged, what ended is taken in. */
@@ -369,21 +374,21 @@ static int pass_time(struct world *w)
   int late = arrivals_may_wait(w);
   lull_time due = late ? w->due_other : w->due;
   lull_time until = due < w->deadline ? due : w->deadline;
-  if (until == LULL_NEVER && !work_pending(w))
+  if (RARE(until == LULL_NEVER) && !work_pending(w))
     return stalled(w);
   int n = w->ops->wait(w->dev, until, w->comp, w->ncomp_max);
   lull_time now = w->ops->now(w->dev);
-  if (now < w->now)
+  if (RARE(now < w->now))
     return world_broken(w, "the device's clock went back to %lld ps", (long long)now);
   lull_time before = w->now;
   w->now = now;
   account_time(w, before, now);
-  if (w->njobs)
+  if (RARE(w->njobs))
     jobs_pass_time(w, before, now);
   int in_past = n > 0 && w->comp[0].end < now; /* and some of the arrivals perhaps after it */
   if (late && !in_past && deliver_unheard(w))
     return -1;
-  return w->due < now || in_past ? deliver_late(w, n) : deliver_completions(w, n);
+  return RARE(w->due < now || in_past) ? deliver_late(w, n) : deliver_completions(w, n);
 }
 
 /* All that lives ends unfinished, in the order of ids. */
@@ -433,13 +438,13 @@ static int loop(struct world *w)
   const uint64_t often = w->telling ? 15 : 4095; /* real devices take their time */
   for (uint64_t i = 0;; i++) {
     int over;
-    if (instant(w, &over) || w->failed)
+    if (RARE(instant(w, &over) || w->failed))
       return -1;
-    if (over)
+    if (RARE(over))
       return close_run(w);
-    if (w->cfg->progress && (i & often) == 0)
+    if (RARE(w->cfg->progress) && (i & often) == 0)
       w->cfg->progress(w->cfg->progress_ctx, w->now, w->ended);
-    if (pass_time(w) || w->failed)
+    if (RARE(pass_time(w) || w->failed))
       return -1;
   }
 }

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # sim/world/world.c: F2, arrivals that may wait are taken in although a lane would stop for them
-s/ && !w->listening && w->has_next/ \&\& w->has_next/
+s/ && !w->listening && w->next.time/ \&\& w->next.time/
