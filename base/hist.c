@@ -378,20 +378,24 @@ int base_sample_settle(struct base_sample *s)
   return 0;
 }
 
-/* The value of rank k: its bucket, then digit by digit among the values there. */
+/* The value of rank k: its bucket, then digit by digit among the values there. With few values
+ * digits are short, so that there are not more counters than values. */
 static int64_t order_statistic(const struct base_sample *s, uint64_t k)
 {
-  unsigned b = bucket_of_rank(s, 0, k), bits = s->shift;
+  unsigned b = bucket_of_rank(s, 0, k), bits = s->shift, digit_bits = BUCKET_BITS;
   const int64_t *x = s->x;
   uint64_t n = s->n, low = (uint64_t)s->low + ((uint64_t)b << bits);
   if (s->kept_at[b] != NOT_KEPT) {
     x = s->kept + s->kept_at[b];
     n = s->start[b + 1] - s->start[b];
   }
+  while (digit_bits > 2 && n >> digit_bits == 0)
+    digit_bits--;
   k -= s->start[b];
   while (bits) {
-    unsigned rest = bits > BUCKET_BITS ? bits - BUCKET_BITS : 0, digit = 0;
-    uint32_t count[BUCKETS] = {0};
+    unsigned rest = bits > digit_bits ? bits - digit_bits : 0, digit = 0;
+    uint32_t count[BUCKETS];
+    memset(count, 0, sizeof *count << (bits - rest));
     for (uint64_t i = 0; i < n; i++) {
       uint64_t v = (uint64_t)x[i] - low;
       if (v >> bits == 0)

@@ -28,53 +28,66 @@ bench() { # WORKLOAD REQUESTS [OPTION...]: the table of lull bench into out
   }
 }
 
-# The two programs by turns, so that what else the machine does meets both. The row is that of lull's
-# median run; how many times slower is the median over the turns.
-paired() { # WORKLOAD REQUESTS
+# The programs by turns, so that what else the machine does meets all alike. A row is that of lull's
+# median run; how many times slower it is than the bare loop, and how many times faster a first workload
+# is than a second, are medians over the turns.
+paired() { # REQUESTS WORKLOAD [WORKLOAD]
+  n=$1
+  shift
   : >"$scratch/turns"
   for turn in 1 2 3 4 5 6 7; do
-    [ "$2" -lt 10000000 ] || [ "$turn" -le 3 ] || break
-    bench "$1" "$2" --repeat 1 || return
-    "$BARELOOP" "$1" "$2" 1 | awk '{ printf "%s %s ", $3, $6 }' >>"$scratch/turns"
-    sed -n 2p "$scratch/out" >>"$scratch/turns"
+    [ "$n" -lt 10000000 ] || [ "$turn" -le 3 ] || break
+    for w in "$@"; do
+      bench "$w" "$n" --repeat 1 || return
+      "$BARELOOP" "$w" "$n" 1 | awk '{ printf "%s %s ", $3, $6 }' >>"$scratch/turns"
+      sed -n 2p "$scratch/out" >>"$scratch/turns"
+    done
   done
-  awk '
+  awk -v kinds=$# -v ratios="$scratch/ratios" '
     function median(of, n,   i, j, x) {
       for (i = 2; i <= n; i++) for (j = i; j > 1 && of[j] < of[j - 1]; j--) {
         x = of[j]; of[j] = of[j - 1]; of[j - 1] = x }
       return of[int((n + 1) / 2)] }
     function spread(of, n) { return 100 * (1 / of[1] - 1 / of[n]) * of[int((n + 1) / 2)] } # of times
     { for (i = 3; i <= NF; i++) if ($i == "Mreq/s") rate = $(i - 1)
-      bare[NR] = $1; times[NR] = $1 / rate; all[NR] = rate; digest = $2; ends = $NF
-      sub(/^[^ ]+ [^ ]+ /, ""); line[rate] = $0 }
+      k = (NR - 1) % kinds; t = int((NR - 1) / kinds) + 1
+      bare[k, t] = $1; all[k, t] = rate; digest[k] = $2; ends[k] = $NF; name[k] = $3
+      sub(/^[^ ]+ [^ ]+ /, ""); line[k, rate] = $0 }
     END {
-      m = median(all, NR)
-      row = line[m]
-      sub(/ +[0-9.]+%/, sprintf("%7.1f%%", spread(all, NR)), row)
-      b = median(bare, NR)
-      printf "%s %9.2f Mreq/s %6.1f%% %7.1f %s\n", row, b, spread(bare, NR), median(times, NR),
-        row ~ /^W6/ ? "-" : ends == digest ? "same" : "DIFFER" }' "$scratch/turns" |
+      for (k = 0; k < kinds; k++) {
+        for (i = 1; i <= t; i++) { r[i] = all[k, i]; b[i] = bare[k, i]; q[i] = b[i] / r[i] }
+        m = median(r, t)
+        row = line[k, m]
+        sub(/ +[0-9.]+%/, sprintf("%7.1f%%", spread(r, t)), row)
+        x = median(b, t)
+        printf "%s %9.2f Mreq/s %6.1f%% %7.1f %s\n", row, x, spread(b, t), median(q, t),
+          row ~ /^W6/ ? "-" : ends[k] == digest[k] ? "same" : "DIFFER" }
+      if (kinds == 2) {
+        for (i = 1; i <= t; i++) q[i] = all[0, i] / all[1, i]
+        print name[0], name[1], median(q, t) >>ratios } }' "$scratch/turns" |
     tee -a "$scratch/rows"
 }
 
-row() { # WORKLOAD REQUESTS
-  case $1 in
-  W7|*-*[a-z]) bench "$1" "$2" && sed -n 2p "$scratch/out" | tee -a "$scratch/rows" ;;
-  *) paired "$1" "$2" ;;
+row() { # REQUESTS WORKLOAD [WORKLOAD]
+  case $2 in
+  W7|*-*[a-z]) bench "$2" "$1" && sed -n 2p "$scratch/out" | tee -a "$scratch/rows" ;;
+  *) paired "$@" ;;
   esac
 }
 
 for w in W1 W2 W3 W4 W5 W6 W7; do
   for n in $sizes; do
-    row "$w" "$n"
+    row "$n" "$w"
   done
 done
 # Ten times as many in the same memory; W1 and W2 would last longer than a time can hold.
-[ "${sizes##* }" -lt 10000000 ] || row W4 100000000
+[ "${sizes##* }" -lt 10000000 ] || row 100000000 W4
 middle=$(for n in $sizes; do [ "$n" -le 1000000 ] && echo "$n"; done | tail -n 1)
-for w in W1-log W1-tables out-10 out-1000 run-8 run-256; do
-  row "$w" "${middle:-10000}"
-done
+middle=${middle:-10000}
+row "$middle" W1-log
+row "$middle" W1-tables
+row "$middle" out-10 out-1000
+row "$middle" run-8 run-256
 sed -n '4,$p' "$scratch/out"
 
 # What is aimed at; times are reported and never a test.
@@ -84,7 +97,7 @@ awk '
   function aim(what, value, bound, below) {
     printf "  %-46s %8.2f  %s %g: %s\n", what, value, below ? "<=" : ">=", bound,
       (below ? value <= bound : value >= bound) ? "yes" : "no" }
-  function over(a, b) { return a > b ? a / b : b / a }
+  FNR == NR { ratio[$1] = $3 > 1 ? $3 : 1 / $3; next }
   { n = size(); r[$1, n] = rate(); last[$1] = n > last[$1] ? n : last[$1]
     if ($(NF - 1) ~ /^[0-9.]+$/) times[$1, n] = $(NF - 1)
     if (n < 2000000) at[$1] = n
@@ -95,9 +108,9 @@ awk '
     for (i = 1; i <= 6; i++) if (at["W" i])
       aim("W" i " times slower than the bare loop", times["W" i, at["W" i]], i == 6 ? 10 : 6, 1)
     if (at["W7"]) aim("W7 Mreq/s", r["W7", at["W7"]], 0.1)
-    aim("10 against 1,000 output tokens", over(r["out-10", at["out-10"]], r["out-1000", at["out-1000"]]), 1.5, 1)
-    aim("8 against 256 running", over(r["run-8", at["run-8"]], r["run-256", at["run-256"]]), 2, 1)
+    aim("10 against 1,000 output tokens", ratio["out-10"], 1.5, 1)
+    aim("8 against 256 running", ratio["run-8"], 2, 1)
     for (i = 1; i <= 7; i++) if (last["W" i]) {
       w = "W" i; aim(w " peak MB of " last[w] " requests", peak[w, last[w]], 300, 1) }
-  }' "$scratch/rows"
+  }' "$scratch/ratios" "$scratch/rows"
 ! grep -q DIFFER "$scratch/rows"
