@@ -237,6 +237,46 @@ START_TEST(timers_that_stand_still)
 }
 END_TEST
 
+/* A timer turns the first that waits away, and the news of that sets one for now. */
+static void turn_away(void *st, const struct lull_host *h, const struct lull_event *ev)
+{
+  (void)st;
+  if (ev->kind == LULL_EV_ARRIVED)
+    h->timer(h->ctx, 1000000, 1);
+  if (ev->kind == LULL_EV_TIMER && ++timers)
+    h->reject(h->ctx, h->first(h->ctx, 0, LULL_WAITING, 0), 1);
+  if (ev->kind == LULL_EV_FAILED)
+    h->timer(h->ctx, ev->time, 1);
+}
+
+static void plan_nothing(void *st, const struct lull_host *h, const struct lull_server *s,
+                         struct lull_plan *p)
+{
+  (void)st, (void)h, (void)s, (void)p;
+}
+
+/* F24 is of TIMER events, not of those that they cause. */
+START_TEST(timers_after_a_timer)
+{
+  static const struct lull_policy turner = {.size = sizeof turner,
+                                            .abi = LULL_POLICY_ABI,
+                                            .name = "turner",
+                                            .event = turn_away,
+                                            .plan = plan_nothing};
+  const struct world_arrival a[] = {{.time = 0, .prompt = 8, .output = 1},
+                                    {.time = 0, .prompt = 8, .output = 1},
+                                    {.time = 0, .prompt = 8, .output = 1}};
+  struct stage s = stage(a, 3);
+  s.policy = &turner;
+  s.window = 5000000;
+  timers = 0;
+  ck_assert_msg(!stage_run(&s, 0), "%s", s.e.text);
+  ck_assert_int_eq(timers, 6); /* three arrivals and three ends set one each */
+  ck_assert_uint_eq(s.r.cls[0].rejected, 3);
+  stage_end(&s);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("world late");
@@ -248,6 +288,7 @@ int main(void)
   tcase_add_test(t, unheard_arrivals);
   tcase_add_test(t, timers_of_the_past);
   tcase_add_test(t, timers_that_stand_still);
+  tcase_add_test(t, timers_after_a_timer);
   suite_add_tcase(suite, t);
   return suite_run(suite);
 }

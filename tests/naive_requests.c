@@ -50,8 +50,10 @@ static void send(struct naive_world *w, int kind, int server, lull_id id, uint64
                           .at = w->now,
                           .tag = tag};
   naive_log(w, server, WORLD_LOG_EVENT, kind, id >= 0 ? id : (int64_t)tag, NULL);
+  w->in_timer = kind == LULL_EV_TIMER;
   if (w->cfg->policy->event)
     w->cfg->policy->event(w->state, &w->host, &ev);
+  w->in_timer = 0;
   if (kind == LULL_EV_FINISHED || kind == LULL_EV_FAILED)
     naive_find(w, id)->told = 1;
 }

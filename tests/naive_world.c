@@ -337,9 +337,7 @@ static int deliver_timers(struct naive_world *w)
       break;
     w->timer[i] = w->timer[--w->ntimers];
     w->idle_events++;
-    w->in_timer = 1;
     naive_event(w, LULL_EV_TIMER, -1, -1, tag);
-    w->in_timer = 0;
     any = 1;
   }
   return any;

@@ -25,8 +25,12 @@ static void send_event(struct world *w, const struct lull_event *ev)
 {
   log_line(w, ev->server, WORLD_LOG_EVENT, ev->kind,
            ev->request >= 0 ? ev->request : (int64_t)ev->tag, NULL);
-  if (w->cfg->policy->event)
+  if (w->cfg->policy->event) {
+    w->in_timer = ev->kind == LULL_EV_TIMER; /* and not in the events that it causes */
+    w->timer_at = ev->at;
     w->cfg->policy->event(w->state, &w->host, ev);
+    w->in_timer = 0;
+  }
   if (ev->kind == LULL_EV_FINISHED || ev->kind == LULL_EV_FAILED)
     req_told(w, ev->request);
 }
@@ -353,10 +357,7 @@ static int deliver_timer(struct world *w)
   memmove(w->timer, w->timer + 1, --w->ntimers * sizeof t);
   if (note_idle_event(w))
     return -1;
-  w->in_timer = 1;
-  w->timer_at = t.at;
   emit(w, LULL_EV_TIMER, -1, -1, t.at, t.tag);
-  w->in_timer = 0;
   return w->failed ? -1 : 0;
 }
 
