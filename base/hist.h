@@ -72,8 +72,9 @@ static inline int base_sample_is_exact(const struct base_sample *s)
 {
   return !s->h.bin;
 }
-/* Sorts out what percentiles need: O(n), after which 0.5, 0.9, 0.95 and 0.99 cost little. To be called after the last value
- * and before the first percentile. -1: out of memory. */
+/* Counts what percentiles need: O(n). Those of 0.5, 0.9, 0.95 and 0.99 then cost little, others a pass
+ * or some over the values. To be called after the last value and before the first percentile. -1: out
+ * of memory. */
 int base_sample_settle(struct base_sample *s);
 /* Type 7, exact (of a settled sample) or binned; NaN for n == 0. */
 double base_sample_percentile(const struct base_sample *s, double p);

@@ -229,7 +229,8 @@ struct world {
   int patient;             /* arrivals_may_wait, as far as it never changes */
   int closing;             /* the run has ended; completions are cut at out->end */
   uint32_t idle;           /* servers that are not busy */
-  uint32_t plans_instant;
+  uint32_t plans_instant;  /* keeps its neighbours apart: a test of both reads them at once if it can,
+                              and then waits until what was just written to one of them is stored */
   uint32_t listening;      /* servers that listen */
   uint64_t idle_events, idle_plans, seen_steps;
   struct lull_completion *comp;
