@@ -189,6 +189,8 @@ double base_hist_percentile(const struct base_hist *h, double p)
 
 /* From so many values on there is room for all at once. */
 enum { MANY = 1 << 16, LARGE_PAGE = 1 << 21 };
+/* So many values wait for their bins. */
+enum { WAITING = 1024 };
 
 /* What is not written takes no memory; in large pages what is takes few faults. */
 static int64_t *room_for_all(void)
@@ -227,37 +229,43 @@ static int reserve(struct base_sample *s, size_t n)
   return 0;
 }
 
-/* From exact to binned. */
+/* Binned: what lies in x goes into its bins, all at once, since one by one each would wait for
+ * memory. */
+static void bin_all(struct base_sample *s)
+{
+  for (size_t i = 0; i < s->used; i++)
+    base_hist_add(&s->h, s->x[i], 1);
+  s->used = 0;
+}
+
+/* From exact to binned, if it is not yet. */
 static int spill(struct base_sample *s)
 {
   if (!base_sample_is_exact(s))
     return 0;
-  if (base_hist_init(&s->h))
+  int64_t *x = malloc(WAITING * sizeof *x);
+  if (!x || base_hist_init(&s->h)) {
+    free(x);
     return -1;
-  for (uint64_t i = 0; i < s->n; i++)
-    base_hist_add(&s->h, s->x[i], 1);
+  }
+  bin_all(s);
   free(s->x);
   free(s->start);
   free(s->kept);
-  s->x = s->kept = NULL;
+  s->x = x;
+  s->cap = WAITING;
   s->start = NULL;
-  s->cap = 0;
+  s->kept = NULL;
   return 0;
 }
 
-int base_sample_add_slow(struct base_sample *s, int64_t value)
+int base_sample_make_room(struct base_sample *s)
 {
-  if (s->n >= BASE_SAMPLE_EXACT) {
-    if (spill(s))
-      return -1;
-    base_hist_add(&s->h, value, 1);
-  } else {
-    if (reserve(s, s->n + 1))
-      return -1;
-    s->x[s->n] = value;
-  }
-  s->settled = 0;
-  s->n++;
+  if (base_sample_is_exact(s) && s->n < BASE_SAMPLE_EXACT)
+    return reserve(s, s->n + 1);
+  if (spill(s))
+    return -1;
+  bin_all(s);
   return 0;
 }
 
@@ -269,12 +277,13 @@ int base_sample_merge(struct base_sample *into, const struct base_sample *from)
       return -1;
     if (!base_sample_is_exact(from))
       base_hist_merge(&into->h, &from->h);
-    for (uint64_t i = 0; base_sample_is_exact(from) && i < from->n; i++)
+    for (size_t i = 0; i < from->used; i++)
       base_hist_add(&into->h, from->x[i], 1);
   } else if (from->n) {
     if (reserve(into, n))
       return -1;
-    memcpy(into->x + into->n, from->x, from->n * sizeof *from->x);
+    memcpy(into->x + into->used, from->x, from->used * sizeof *from->x);
+    into->used += from->used;
   }
   into->n = n;
   into->settled = 0;
@@ -359,8 +368,13 @@ static void keep(struct base_sample *s)
 
 int base_sample_settle(struct base_sample *s)
 {
-  if (!base_sample_is_exact(s) || !s->n || s->settled)
+  if (!s->n || s->settled)
     return 0;
+  if (!base_sample_is_exact(s)) {
+    bin_all(s);
+    s->settled = 1;
+    return 0;
+  }
   if (!s->start) {
     s->start = malloc((BUCKETS + 1 + BUCKETS) * sizeof *s->start);
     if (!s->start)
@@ -413,9 +427,9 @@ double base_sample_percentile(const struct base_sample *s, double p)
 {
   if (!s->n)
     return NAN;
+  assert(s->settled);
   if (!base_sample_is_exact(s))
     return base_hist_percentile(&s->h, p);
-  assert(s->settled);
   double way;
   uint64_t k = position(s->n, p, &way);
   double low = (double)order_statistic(s, k);

@@ -48,23 +48,24 @@ double base_hist_percentile(const struct base_hist *h, double p);
 enum { BASE_SAMPLE_EXACT = 1 << 20 };
 struct base_sample {
   uint64_t n;
-  int64_t *x;         /* [n] while exact, owned */
-  size_t cap;
+  int64_t *x;         /* [used], owned: while exact, all n; then those that wait for their bins */
+  size_t used, cap;
   int settled;        /* the buckets are counted: see base_sample_settle */
   uint32_t *start;    /* settled: how many values lie in the buckets before each, owned */
   uint32_t *kept_at;  /* and where in `kept` those of a bucket are, UINT32_MAX: not there */
   int64_t *kept;      /* settled: the values around the percentiles that are usual, owned */
   int64_t low;
   unsigned shift;     /* bucket b holds the values from low + (b << shift) on */
-  struct base_hist h; /* once n has passed BASE_SAMPLE_EXACT: all of it */
+  struct base_hist h; /* once n has passed BASE_SAMPLE_EXACT: all but those */
 };
-int base_sample_add_slow(struct base_sample *s, int64_t value);
+int base_sample_make_room(struct base_sample *s); /* for one more in x; -1: out of memory */
 static inline int base_sample_add(struct base_sample *s, int64_t value) /* -1: out of memory */
 {
-  if (s->n >= s->cap || s->n >= BASE_SAMPLE_EXACT)
-    return base_sample_add_slow(s, value);
+  if (s->used == s->cap && base_sample_make_room(s))
+    return -1;
   s->settled = 0;
-  s->x[s->n++] = value;
+  s->n++;
+  s->x[s->used++] = value;
   return 0;
 }
 int base_sample_merge(struct base_sample *into, const struct base_sample *from);

@@ -42,7 +42,7 @@ START_TEST(pooled_percentiles)
   struct base_error e = {0};
   int64_t first[] = {10, 20}, second_part[] = {30, 40};
 
-  part.ttft = (struct base_sample){.n = 2, .x = first};
+  part.ttft = (struct base_sample){.n = 2, .x = first, .used = 2};
   part.account[WORLD_BATCH_USEFUL] = 0.25;
   part.account[WORLD_TRAINING] = 0.25;
   ck_assert_int_eq(base_hist_init(&part.itl), 0);
