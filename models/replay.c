@@ -179,7 +179,7 @@ static int good_completion(struct run *run, const int64_t *v)
   struct lane *l = v[1] >= 0 && v[1] < LULL_LANES ? &run->lane[v[1]] : NULL;
   completion_from_values(&c, v);
   if (!l || !l->busy || v[0] != l->tag || v[2] != l->kind || c.span.steps > l->left || c.end < 0 ||
-      c.end > run->now ||
+      c.end > run->now || (c.span.steps == 1 && c.span.first_end != c.span.last_end) ||
       (c.span.steps && (c.aborted ? c.span.last_end > c.end : c.span.last_end != c.end)))
     return 0;
   l->left -= c.span.steps;
