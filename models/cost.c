@@ -141,7 +141,7 @@ static inline void finish(lull_ticks ticks, int64_t start_q16, struct cost_step 
   }
 }
 
-/* The same where no product passes 2^62, nor their sum 2^61. */
+/* The analytic form, where no product passes 2^62, nor their sum 2^61. */
 static inline void eval_small(const struct cost_model *m, const struct cost_shape *s,
                               struct cost_step *out)
 {

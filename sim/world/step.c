@@ -231,7 +231,7 @@ static int take_steps(struct world *w, struct server *s, const struct lull_span 
     cost_eval(s->cfg->cost, shape, &c);
     lull_time wall = step_length(sp, start, i), speed = whole_speed(s, wall, c.ticks);
     uint64_t m = n - i == 1 ? 1 : run_length(s, shape, &c, sp, wall, speed, i, n - i);
-    if (RARE(s->measured))
+    if (s->measured)
       cost_count_outside(s->cfg->cost, shape, s->ctx_inc_q16, m, &w->out->misses);
     lull_time to = i + m == sp->steps ? sp->last_end : span_end(sp, i + m);
     if (RARE(to <= s->step_start))
